@@ -1,0 +1,66 @@
+# On a fresh machine `make demo` and `make test` need Python 3.11 or newer and make; the rest is done here.
+# Stamps inside .venv make the second run quick: an install runs again only when its input changed.
+
+PYTHON ?= $(shell for p in python3.11 python3 python; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; exit; }; done)
+VENV := .venv
+# -W ignore: older releases of pip lecture about how PySpark's source package is built, which nobody here can change.
+PIP := $(VENV)/bin/python -W ignore -m pip --disable-pip-version-check
+UV_VERSION := 0.13.7
+SCHEDULES ?= 10000
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test soak bench lint lock clean distclean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+setup: $(VENV)/.project-installed ## create .venv with everything in it, Java included
+
+demo: setup ## a shop with live views, from nothing to first results
+	$(VENV)/bin/belvedere demo $(ARGS)
+
+test: setup ## ruff, mypy --strict and all tests; ARGS="-k join" goes to pytest
+	.ci/checks $(ARGS)
+
+soak: setup ## SCHEDULES=10000 random schedules with crashes through the simulator
+	$(VENV)/bin/python -m tests.simulation.soak --schedules $(SCHEDULES) $(ARGS)
+
+bench: setup ## run the benchmarks; results go to bench-out/
+	$(VENV)/bin/belvedere bench $(ARGS)
+
+lint: setup ## ruff and mypy only
+	.ci/checks --lint
+
+lock: .tools/bin/uv ## write requirements.lock anew from pyproject.toml
+	.tools/bin/uv pip compile --quiet --system-certs --upgrade --universal --python-version 3.11 --all-extras \
+		--generate-hashes --no-emit-index-url --no-annotate --custom-compile-command "make lock" \
+		--output-file requirements.lock pyproject.toml
+
+clean: ## remove caches and build results; .venv, demo-shop and bench-out stay
+	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache spark-warehouse metastore_db derby.log
+	find src tests bench docs -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+
+distclean: clean ## clean, and remove .venv and the tools
+	rm -rf $(VENV) .tools .hypothesis
+
+# A virtual environment without pip (Debian without python3-venv) is removed again, else the next run would trust it.
+$(VENV)/bin/python:
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer was not found: install it, or run make PYTHON=/path/to/python"; exit 1; }
+	@$(PYTHON) -m venv --clear $(VENV) || { rm -rf $(VENV); \
+		echo "The virtual environment could not be made: on Debian and Ubuntu, install python3-venv"; exit 1; }
+
+$(VENV)/.lock-installed: requirements.lock | $(VENV)/bin/python
+	@echo "Installing requirements.lock into $(VENV): a minute or two, once"
+	@$(PIP) install --quiet --require-hashes -r requirements.lock
+	@touch $@
+
+# The build backend comes from the lock, so nothing is fetched here.
+$(VENV)/.project-installed: pyproject.toml $(VENV)/.lock-installed
+	@$(PIP) install --quiet --no-deps --no-build-isolation -e .
+	@touch $@
+
+.tools/bin/uv:
+	$(PYTHON) -m venv .tools
+	.tools/bin/python -m pip --disable-pip-version-check install --quiet uv==$(UV_VERSION)

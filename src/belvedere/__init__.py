@@ -1,0 +1,37 @@
+"""Belvedere: materialized views in SQL over tables in key-value stores, kept correct incrementally, on Apache Spark.
+
+    import belvedere
+    db = belvedere.open("shop")
+    db.sql("CREATE TABLE orders (id STRING, region STRING, amount BIGINT, PRIMARY KEY (id))")
+    db.table("orders").put({"id": "o1", "region": "emea", "amount": 7})
+    db.sql("CREATE MATERIALIZED VIEW revenue AS SELECT region, sum(amount) AS total FROM orders GROUP BY region")
+    db.catch_up()
+    db.view("revenue").get("emea")
+
+How the code is laid out, in the order in which data flows:
+
+    encoding/     bytes: ordered keys, compact rows, slots
+    changelog/    1 what happened      rows that users write, checked
+    changes/      2 what differs       from operations to net changes
+    operators/    3 how it travels     one operator per file, and the graph of them
+    sql/          SQL to maintenance graph, queries, explain
+    views/        4 what is kept       definitions, catalog, pins
+    readers/      5 what is seen       cuts, rows, sessions, DataFrames
+    pipeline/     the graph on Spark: intents, view managers, ledger, coordinator, verify, repair
+    stores/       plug-ins: base (the contract), memory (the specification), embedded
+    database.py, table.py, view.py, statements.py, result.py, status.py     what users hold in their hands
+    cli/, bench/  the command line, the benchmark
+"""
+
+from belvedere.database import Database, open
+from belvedere.errors import BelvedereError
+from belvedere.pipeline.coordinator import EpochReport
+from belvedere.pipeline.handle import Pipeline
+from belvedere.pipeline.verify import Verification
+from belvedere.result import Result
+from belvedere.status import Status
+from belvedere.table import Table
+from belvedere.view import View
+
+__version__ = "0.1.0"
+__all__ = ["BelvedereError", "Database", "EpochReport", "Pipeline", "Result", "Status", "Table", "Verification", "View", "open"]

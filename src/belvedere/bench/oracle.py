@@ -1,0 +1,55 @@
+"""What a view must hold at the end: last operation per key over the whole log, then the view's SQL, in DuckDB.
+
+A log may come in parts (a first million, a second one, probes); later parts happened later. Nothing here shares code
+with the engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+import duckdb
+import pyarrow as pa
+
+from belvedere.bench.views import View
+
+Log: TypeAlias = Path | pa.Table
+_LATEST = """CREATE TABLE r AS SELECT key, last.grp AS grp, last.val AS val FROM (
+    SELECT key, max_by({'op': op, 'grp': grp, 'val': val}, (part, seq)) AS last FROM ops GROUP BY key
+) WHERE last.op = 'put'"""
+
+
+class Oracle:
+    """The base table after the given logs, ready to be asked for any view."""
+
+    def __init__(self, logs: Sequence[Log]) -> None:
+        self._db = duckdb.connect()
+        parts = [f"SELECT {i} AS part, seq, op, key, grp, val FROM {self._source(i, log)}" for i, log in enumerate(logs)]
+        self._db.execute(f"CREATE VIEW ops AS {' UNION ALL '.join(parts)}")
+        self._db.execute(_LATEST)
+
+    def expected(self, view: View) -> pa.Table:
+        return self._db.sql(view.duckdb).to_arrow_table()
+
+    def differences(self, view: View, got: pa.Table) -> int:
+        """Rows too many plus rows missing, duplicates counted; 0 is a correct view."""
+        self._db.register("got", got.select(list(view.columns)))
+        self._db.execute(f"CREATE OR REPLACE TEMP VIEW want AS {view.duckdb}")
+        sides = "((FROM got EXCEPT ALL FROM want) UNION ALL (FROM want EXCEPT ALL FROM got))"
+        ((count,),) = self._db.execute(f"SELECT count(*) FROM {sides}").fetchall()  # to its end: an open result blocks the connection
+        self._db.unregister("got")
+        return int(count)
+
+    def agrees(self, view: View, got: pa.Table) -> bool:
+        return self.differences(view, got) == 0
+
+    def close(self) -> None:
+        self._db.close()
+
+    def _source(self, number: int, log: Log) -> str:
+        if isinstance(log, Path):
+            return "read_parquet('{}')".format(str(log).replace("'", "''"))
+        self._db.register(f"log{number}", log)
+        return f"log{number}"

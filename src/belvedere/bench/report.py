@@ -1,0 +1,238 @@
+"""A run as tables: throughput beside the peers, latencies, growth, reads and memory, each with its target.
+
+report(results)          prints everything that was measured
+plot(results, path)      draws the throughput (needs matplotlib)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from rich.console import Console
+from rich.table import Table
+
+from belvedere.bench.chart import plot
+from belvedere.bench.figures import FRESHNESS_MS, MEASURED, PUBLISHED, RUN_HERE
+from belvedere.bench.peers import duckdb_refresh, lmdb_by_hand
+from belvedere.bench.results import END_TO_END, INGEST, MAINTAIN, Rate, Results
+from belvedere.bench.targets import Verdict, described, growth, peer_view, rate_target, verdicts
+from belvedere.bench.views import NAMES
+
+__all__ = ["plot", "report", "tables"]
+_DASH = "-"
+
+
+def report(results: Results, console: Console | None = None) -> None:
+    out = console or Console()
+    m = results.machine
+    packages = ", ".join(f"{name} {number}" for name, number in m.packages.items())
+    out.print(f"[bold]Belvedere benchmark[/bold] {m.date}: {m.cores} cores, {m.memory_gib} GiB, Python {m.python}, {packages}")
+    for table in tables(results):
+        out.print()
+        out.print(table)
+
+
+def tables(results: Results) -> Iterator[Table]:
+    """Every table that has rows."""
+    every = (_throughput, _peers, _published, _freshness, _freshness_elsewhere, _flatness, _puts, _reads, _base_writes, _memory, _verdicts)
+    return (table for table in (build(results) for build in every) if table.row_count)
+
+
+def _throughput(results: Results) -> Table:
+    table = _table(
+        "Throughput, thousand operations per second",
+        "figure",
+        *("size", "epochs", "k ops/s", "x lmdb_by_hand", "target", "x duckdb_refresh", "reached", "correct"),
+    )
+    for rate in sorted(results.rates, key=_reading_order):
+        lmdb = results.ratio(rate, lmdb_by_hand.ENGINE, peer_view(rate))
+        duckdb = results.ratio(rate, duckdb_refresh.ENGINE, rate.view) if rate.figure == END_TO_END else None
+        target = rate_target(rate)
+        table.add_row(
+            described(rate),
+            f"{rate.size:,}" + (" a call" if rate.figure == INGEST else ""),
+            _epochs(rate.epochs),
+            _kops(rate.ops_per_s),
+            _times(lmdb),
+            _times(target),
+            _times(duckdb),
+            _mark(_reached(rate, lmdb, duckdb)),
+            _mark(rate.correct),
+        )
+    table.caption = "ingest is held against lmdb_by_hand on V2; end to end also has to be ahead of duckdb_refresh"
+    return table
+
+
+def _reached(rate: Rate, lmdb: float | None, duckdb: float | None) -> bool | None:
+    """All targets of the rate together; none without a target or without the peer's figure."""
+    target = rate_target(rate)
+    checks = [lmdb >= target] if target is not None and lmdb is not None else []
+    checks += [duckdb >= 1] if duckdb is not None else []
+    return all(checks) and rate.correct if checks else None
+
+
+def _peers(results: Results) -> Table:
+    table = _table("Peers in this run", "engine", "view", "batch", "k ops/s", "10 operations, p50 ms", "MiB", "correct")
+    for p in sorted(results.peers, key=lambda p: (p.engine, NAMES.index(p.view))):
+        fresh = f"{p.p50_10ops_ms:.2f}"
+        table.add_row(p.engine, p.view, f"{p.batch:,}", _kops(p.ops_per_s), fresh, f"{p.rss_mb:,}", _mark(p.correct))
+    return table
+
+
+def _published(results: Results) -> Table:
+    table = _table(
+        f"Beside other engines, thousand operations per second (those not run here: {MEASURED})", "engine", *NAMES, "durable", "note"
+    )
+    for label, figure in (("belvedere, end to end", END_TO_END), ("belvedere, maintain", MAINTAIN)):
+        best = [_best(results, figure, view) for view in NAMES]
+        if any(best):
+            note = "the same work as the others" if figure == END_TO_END else "from a log with before-images; largest epochs"
+            table.add_row(label, *(_kops(rate.ops_per_s) if rate else _DASH for rate in best), "yes", note, style="bold")
+    for engine in PUBLISHED:
+        here = RUN_HERE.get(engine.engine, "")
+        measured = [results.peer(here, view) for view in NAMES]
+        if any(measured):
+            table.add_row(f"{engine.engine}, this run", *(_kops(rate) for rate in measured), engine.durable, "", style="bold")
+        table.add_row(engine.engine, *(_number(engine.kops.get(view)) for view in NAMES), engine.durable, engine.note)
+    return table
+
+
+def _best(results: Results, figure: str, view: str) -> Rate | None:
+    """The figure at its largest epochs, with before-images."""
+    found = [r for r in results.rates if (r.figure, r.view, r.before_images) == (figure, view, True)]
+    return max(found, key=lambda rate: rate.size, default=None)
+
+
+def _freshness(results: Results) -> Table:
+    table = _table("Freshness: ten operations written until visible, ms", "view", "part", "p50", "x empty job", "note", "correct")
+    for f in results.freshness:
+        times = _times(f.visible_ms / f.empty_job_ms)
+        table.add_row(f.view, "visible (pipeline running)", _ms(f.visible_ms), times, f"p95 {f.visible_p95_ms:.1f}", _mark(f.correct))
+        table.add_row("", "  write", _ms(f.write_ms), "", f"{f.base_ops:,} operations before, {f.probes} probes", "")
+        table.add_row("", "  catch_up", _ms(f.catch_up_ms), _times(f.catch_up_ms / f.empty_job_ms), "", "")
+        for stage, ms in f.stages_ms.items():
+            table.add_row("", f"    {stage}", _ms(ms), "", "", "")
+        table.add_row("", "empty one-stage mapInArrow job", _ms(f.empty_job_ms), "1.00", "same session", "", end_section=True)
+    return table
+
+
+def _freshness_elsewhere(results: Results) -> Table:
+    table = _table(f"Freshness elsewhere, p50 ms ({MEASURED})", "engine", "ten operations")
+    for engine, ms in FRESHNESS_MS.items() if results.freshness else ():
+        table.add_row(engine, ms)
+    return table
+
+
+def _flatness(results: Results) -> Table:
+    table = _table(
+        "Flatness: cost of an operation as the base table grows",
+        "view",
+        "base rows",
+        "epoch",
+        "write us",
+        "maintain us",
+        "x smallest",
+        "correct",
+    )
+    for view in dict.fromkeys(p.view for p in results.flatness):
+        points = sorted((p for p in results.flatness if p.view == view), key=lambda p: p.base_rows)
+        for p in points:
+            relative = _times(growth([points[0], p]) if p is not points[0] else 1.0)
+            costs = (f"{p.write_us:.2f}", f"{p.maintain_us:.2f}", relative)
+            table.add_row(view, f"{p.base_rows:,}", f"{p.ops:,}", *costs, _mark(p.correct), end_section=p is points[-1])
+    return table
+
+
+def _puts(results: Results) -> Table:
+    table = _table("Single durable put, ms", "what", "p50", "p95", "x LMDB", "bytes", "correct")
+    for p in results.single_puts:
+        times = _times(p.p50_ms / p.lmdb_p50_ms)
+        table.add_row("belvedere put", f"{p.p50_ms:.3f}", f"{p.p95_ms:.3f}", times, "", _mark(p.correct))
+        table.add_row("LMDB transaction, same bytes", f"{p.lmdb_p50_ms:.3f}", f"{p.lmdb_p95_ms:.3f}", "1.00", f"{p.bytes_written:,}", "")
+    return table
+
+
+def _reads(results: Results) -> Table:
+    table = _table("Reads of views", "what", "view", "figure", "LMDB, own transaction", "LMDB, open transaction", "x LMDB", "correct")
+    for r in results.point_reads:
+        bare = (f"{r.lmdb_own_txn_us:.2f} us", f"{r.lmdb_open_txn_us:.2f} us")
+        table.add_row("point read, p50", r.view, f"{r.p50_us:.2f} us", *bare, _times(r.p50_us / r.lmdb_own_txn_us), _mark(r.correct))
+    for s in results.scans:
+        table.add_row(f"consistent scan of {s.rows:,} rows", s.view, f"{s.rows_per_s:,.0f} rows/s", _DASH, _DASH, _DASH, _mark(s.correct))
+    return table
+
+
+def _base_writes(results: Results) -> Table:
+    table = _table("Base table writes while views are kept", "views", "pipeline", "k ops/s", "x no views", "correct")
+    plain = next((b for b in results.base_writes if b.views == 0), None)
+    for b in results.base_writes:
+        times = _times(b.ops_per_s / plain.ops_per_s if plain else None)
+        table.add_row(str(b.views), "another process" if b.pipeline else "not running", _kops(b.ops_per_s), times, _mark(b.correct))
+    return table
+
+
+def _memory(results: Results) -> Table:
+    table = _table(
+        "Memory of the pipeline's process tree, peak MiB", "view", "backlog", "resident", "anonymous", "k ops/s", "epochs", "correct"
+    )
+    for m in results.memory:
+        sizes = (f"{m.resident_mb:,}", f"{m.anonymous_mb:,}", _kops(m.backlog / m.seconds))
+        table.add_row(m.view, f"{m.backlog:,}", *sizes, _epochs(m.epochs), _mark(m.correct))
+    return table
+
+
+def _verdicts(results: Results) -> Table:
+    found = verdicts(results)
+    table = _table(f"Targets: {sum(v.reached for v in found)} of {len(found)} reached", "figure", "measured", "target", "unit", "reached")
+    for v in found:
+        table.add_row(
+            v.name, _amount(v, v.measured), ("at least " if v.at_least else "at most ") + _amount(v, v.target), v.unit, _mark(v.reached)
+        )
+    return table
+
+
+def _amount(verdict: Verdict, number: float) -> str:
+    return f"{number:.2f}" if verdict.unit.startswith("x ") else f"{number:,.0f}"
+
+
+def _reading_order(rate: Rate) -> tuple[int, int, bool, int]:
+    """Ingest first, then view by view: maintain from large epochs to small, then end to end."""
+    place = NAMES.index(rate.view) if rate.view in NAMES else -1
+    return (place, (INGEST, MAINTAIN, END_TO_END).index(rate.figure), not rate.before_images, -rate.size)
+
+
+def _table(title: str, *columns: str) -> Table:
+    table = Table(title=title, title_justify="left", title_style="bold", caption_justify="left")
+    texts = {"figure", "view", "engine", "part", "what", "note", "unit", "durable", "pipeline"}
+    for position, name in enumerate(columns):
+        table.add_column(name, justify="left" if position == 0 or name in texts else "right")
+    return table
+
+
+def _epochs(sizes: Iterable[int]) -> str:
+    """`5 of 200,000`, or the range when they differ."""
+    listed = list(sizes)
+    if not listed:
+        return _DASH
+    low, high = min(listed), max(listed)
+    return f"{len(listed)} of {high:,}" if low == high else f"{len(listed)} of {low:,}-{high:,}"
+
+
+def _kops(ops_per_s: float | None) -> str:
+    return _DASH if ops_per_s is None else f"{ops_per_s / 1_000:,.0f}"
+
+
+def _number(value: float | None) -> str:
+    return _DASH if value is None else f"{value:,.0f}"
+
+
+def _times(ratio: float | None) -> str:
+    return _DASH if ratio is None else f"{ratio:.2f}"
+
+
+def _ms(value: float) -> str:
+    return f"{value:.1f}"
+
+
+def _mark(good: bool | None) -> str:
+    return _DASH if good is None else "[green]yes[/green]" if good else "[red]NO[/red]"

@@ -1,0 +1,14 @@
+"""One module per figure. Each has `run(settings) -> Results` and can be started on its own:
+
+python -m belvedere.bench.scenarios.maintain --work bench-out --views V2,V_all
+
+ingest                  durable writes of the base table
+maintain                views from a backlog, on a table that already holds rows
+end_to_end              writer and pipeline in two processes, until the last operation is visible
+freshness               ten operations written until visible, beside an empty Spark job
+flatness                cost of an operation while the base table grows
+single_put              one durable put beside one LMDB transaction
+reads                   point reads and scans of views
+base_write_with_views   the writer's rate with no and with ten views
+memory                  the pipeline's peak under a large backlog
+"""

@@ -1,0 +1,97 @@
+"""Reads: `get` on views beside LMDB's own, and a consistent scan of a whole view.
+
+LMDB holds the same keys with the same contents. Each `get` of ours is a consistent read of its own, so it is held against
+an LMDB read transaction with one get; a get inside an open transaction is shown too.
+"""
+
+from __future__ import annotations
+
+import shutil
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import lmdb
+import numpy as np
+import pyarrow as pa
+
+from belvedere.bench.results import PointRead, Results, Scan
+from belvedere.bench.scenarios.database import Database, fresh, warm_up
+from belvedere.bench.scenarios.settings import Settings, main
+from belvedere.bench.views import VIEWS, View, members
+
+_KEYED = {"V1": "key", "V2": "grp"}
+_SCANNED = ("V1", "V4")
+_SCANS = 5
+
+
+def run(settings: Settings) -> Results:
+    warm_up(settings.work, settings.call)
+    log = settings.log()
+    with fresh(settings.work / "reads", members("V_all")) as database:
+        database.write(log, settings.call)
+        database.catch_up(settings.ops)
+        correct = database.correct([log])
+        points = tuple(_points(settings, database, VIEWS[name], column, correct) for name, column in _KEYED.items())
+        return Results(point_reads=points, scans=tuple(_scan(database, VIEWS[name], correct) for name in _SCANNED))
+
+
+def _points(settings: Settings, database: Database, view: View, column: str, correct: bool) -> PointRead:
+    contents = database.db.view(view.name).to_arrow()
+    keys = _drawn(contents[column].to_pylist(), settings.reads, settings.seed)
+    get = database.db.view(view.name).get
+    with _bare(settings.work / "reads-lmdb", contents, column) as (own, open_):
+        encoded = [key.encode() for key in keys]
+        ours, found = _p50_us(get, keys)
+        right = correct and all(row is not None for row in found)
+        return PointRead(view.name, len(keys), ours, _p50_us(own, encoded)[0], _p50_us(open_, encoded)[0], right)
+
+
+def _drawn(keys: list[str], count: int, seed: int) -> list[str]:
+    return [keys[i] for i in np.random.default_rng(seed).integers(0, len(keys), count)]
+
+
+def _p50_us(get: Callable[[Any], Any], keys: list[Any]) -> tuple[float, list[Any]]:
+    seconds, found = [], []
+    for key in keys:
+        start = time.perf_counter()
+        row = get(key)
+        seconds.append(time.perf_counter() - start)
+        found.append(row)
+    return statistics.median(seconds) * 1e6, found
+
+
+@contextmanager
+def _bare(path: Path, contents: pa.Table, column: str) -> Iterator[tuple[Callable[[bytes], Any], Callable[[bytes], Any]]]:
+    shutil.rmtree(path, ignore_errors=True)
+    path.mkdir(parents=True)
+    env = lmdb.open(str(path), map_size=4 << 30)
+    with env.begin(write=True) as txn:
+        txn.cursor().putmulti([(row[column].encode(), repr(row).encode()) for row in contents.to_pylist()])
+
+    def own(key: bytes) -> Any:
+        with env.begin() as txn:
+            return txn.get(key)
+
+    try:
+        with env.begin() as txn:
+            yield own, txn.get
+    finally:
+        env.close()
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def _scan(database: Database, view: View, correct: bool) -> Scan:
+    seconds, rows = [], 0
+    for _ in range(_SCANS):
+        start = time.perf_counter()
+        rows = database.db.view(view.name).to_arrow().num_rows
+        seconds.append(time.perf_counter() - start)
+    return Scan(view.name, rows, statistics.median(seconds), correct)
+
+
+if __name__ == "__main__":
+    main(run)

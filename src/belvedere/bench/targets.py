@@ -1,0 +1,121 @@
+"""What a run has to reach, and whether it did.
+
+Throughput targets are ratios to LMDB by hand in the same run: absolute figures differ from machine to machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from belvedere.bench.peers import duckdb_refresh, lmdb_by_hand
+from belvedere.bench.results import END_TO_END, INGEST, MAINTAIN, FlatPoint, Rate, Results
+from belvedere.bench.views import NAMES
+
+BACKLOG, EPOCH = 1_000_000, 200_000
+MAINTAIN_BACKLOG = {"V1": 4.0, "V2": 8.0, "V3": 5.0, "V4": 5.0, "V_all": 8.0}
+MAINTAIN_EPOCHS = {"V1": 2.0, "V2": 4.0, "V3": 3.0, "V4": 3.0, "V_all": 4.0}
+MAINTAIN_WITHOUT_BEFORE = {"V2": 2.5, "V_all": 3.0}
+INGEST_TO_V2 = 2.0
+END_TO_END_RATIO = {"V2": 1.8, "V_all": 3.0}
+FRESH_TO_EMPTY_JOB = 1.6
+FLAT_WITHIN = 1.25
+PUT_TO_LMDB = 2.0
+READ_TO_LMDB = 3.0
+SCAN_ROWS_PER_S = 500_000
+MEMORY_MB, MEMORY_BACKLOG = 3 * 1024, 10_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A target beside what was measured; `at_least` tells which side is good. A wrong result never reaches its target."""
+
+    name: str
+    measured: float
+    target: float
+    unit: str
+    at_least: bool
+    correct: bool
+
+    @property
+    def reached(self) -> bool:
+        good = self.measured >= self.target if self.at_least else self.measured <= self.target
+        return good and self.correct
+
+
+def maintain_target(rate: Rate) -> float | None:
+    """The ratio a maintain figure is held to, where its epochs are of a size that has one."""
+    if not rate.before_images:
+        return MAINTAIN_WITHOUT_BEFORE.get(rate.view) if rate.size == EPOCH else None
+    return {BACKLOG: MAINTAIN_BACKLOG, EPOCH: MAINTAIN_EPOCHS}.get(rate.size, {}).get(rate.view)
+
+
+def rate_target(rate: Rate) -> float | None:
+    if rate.figure == INGEST:
+        return INGEST_TO_V2 if rate.before_images else None
+    if rate.figure == MAINTAIN:
+        return maintain_target(rate)
+    return END_TO_END_RATIO.get(rate.view) if rate.before_images else None
+
+
+def peer_view(rate: Rate) -> str:
+    """The peer's view that a rate is compared with; ingest knows no views and is held against V2."""
+    return "V2" if rate.figure == INGEST else rate.view
+
+
+def verdicts(results: Results) -> list[Verdict]:
+    """Every target that the results say something about."""
+    return [*_throughput(results), *_against_duckdb(results), *_latencies(results), *_flat(results), *_capacity(results)]
+
+
+def _throughput(results: Results) -> Iterator[Verdict]:
+    for rate in results.rates:
+        target, ratio = rate_target(rate), results.ratio(rate, lmdb_by_hand.ENGINE, peer_view(rate))
+        if target is not None and ratio is not None:
+            yield Verdict(described(rate), ratio, target, "x lmdb_by_hand", True, rate.correct)
+
+
+def _against_duckdb(results: Results) -> Iterator[Verdict]:
+    for view in NAMES:
+        rate = results.rate(END_TO_END, view)
+        ratio = results.ratio(rate, duckdb_refresh.ENGINE, view)
+        if rate and ratio is not None:
+            yield Verdict(described(rate), ratio, 1.0, "x duckdb_refresh", True, rate.correct)
+
+
+def _latencies(results: Results) -> Iterator[Verdict]:
+    for f in results.freshness:
+        name = f"freshness of 10 operations, {f.view}"
+        yield Verdict(name, f.visible_ms / f.empty_job_ms, FRESH_TO_EMPTY_JOB, "x empty job", False, f.correct)
+    for p in results.single_puts:
+        yield Verdict("single durable put", p.p50_ms / p.lmdb_p50_ms, PUT_TO_LMDB, "x LMDB transaction", False, p.correct)
+    for r in results.point_reads:
+        yield Verdict(f"point read, {r.view}", r.p50_us / r.lmdb_own_txn_us, READ_TO_LMDB, "x LMDB get", False, r.correct)
+
+
+def _flat(results: Results) -> Iterator[Verdict]:
+    for view in dict.fromkeys(p.view for p in results.flatness):
+        points = [p for p in results.flatness if p.view == view]
+        if len(points) > 1:
+            yield Verdict(f"flatness, {view}", growth(points), FLAT_WITHIN, "x cost per operation", False, all(p.correct for p in points))
+
+
+def growth(points: list[FlatPoint]) -> float:
+    """The dearest operation on any table over the cost on the smallest one."""
+    smallest = min(points, key=lambda p: p.base_rows)
+    return max(p.maintain_us for p in points) / smallest.maintain_us
+
+
+def _capacity(results: Results) -> Iterator[Verdict]:
+    for s in results.scans:
+        yield Verdict(f"consistent scan, {s.view}", s.rows_per_s, SCAN_ROWS_PER_S, "rows/s", True, s.correct)
+    for m in results.memory:
+        if m.backlog >= MEMORY_BACKLOG:
+            yield Verdict(f"memory, {m.view}", m.resident_mb, MEMORY_MB, "MiB resident", False, m.correct)
+
+
+def described(rate: Rate) -> str:
+    words = [rate.figure] if rate.figure == INGEST else [rate.figure, rate.view]
+    if rate.figure == MAINTAIN:
+        words.append("in one go" if rate.size >= rate.ops else f"in epochs of {rate.size:,}")
+    return " ".join(words) + ("" if rate.before_images else ", no before-images")

@@ -1,0 +1,62 @@
+"""The views that every engine is asked to keep.
+
+V1      selection         rows with val < 5000
+V2      count and sum     per grp
+V3      min and max       per grp
+V4      index             from grp to key
+V_all   the four together
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+BASE_COLUMNS = "key STRING, grp STRING, val BIGINT, PRIMARY KEY (key)"
+TOGETHER = "V_all"
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A definition that Spark SQL and DuckDB read alike; `key` is set where the user has to name it."""
+
+    name: str
+    select: str
+    columns: tuple[str, ...]
+    key: str = ""
+
+    @property
+    def create(self) -> str:
+        options = f" WITH (key = '{self.key}')" if self.key else ""
+        return f"CREATE MATERIALIZED VIEW {self.name}{options} AS {self.select}"
+
+    @property
+    def duckdb(self) -> str:
+        """DuckDB sums BIGINT to HUGEINT, Spark to BIGINT."""
+        return self.select.replace("sum(val)", "sum(val)::BIGINT")
+
+
+_FOUR = (
+    View("V1", "SELECT key, grp, val FROM r WHERE val < 5000", ("key", "grp", "val")),
+    View("V2", "SELECT grp, count(*) AS n, sum(val) AS total FROM r GROUP BY grp", ("grp", "n", "total")),
+    View("V3", "SELECT grp, min(val) AS lo, max(val) AS hi FROM r GROUP BY grp", ("grp", "lo", "hi")),
+    View("V4", "SELECT grp, key FROM r", ("grp", "key"), key="grp, key"),
+)
+VIEWS = {view.name: view for view in _FOUR}
+NAMES = (*VIEWS, TOGETHER)
+
+WHOLE = View("R_all", "SELECT key, grp, val FROM r", ("key", "grp", "val"))  # to check the base table itself
+
+
+def members(name: str) -> tuple[View, ...]:
+    """The views behind a name of the tables: one, or all four."""
+    return _FOUR if name == TOGETHER else (VIEWS[name],)
+
+
+def ten() -> tuple[View, ...]:
+    """The four and six aggregates over growing selections, to load the write path with."""
+    sums = "SELECT grp, count(*) AS n, sum(val) AS total FROM r WHERE val < {} GROUP BY grp"
+    return (*_FOUR, *(View(f"W{i}", sums.format(i * 1_000), ("grp", "n", "total")) for i in range(1, 7)))
+
+
+def create_table(before_images: bool = True) -> str:
+    return f"CREATE TABLE r ({BASE_COLUMNS})" + ("" if before_images else " WITH (before_images = false)")

@@ -1,0 +1,19 @@
+"""Bytes on disk: tuples as ordered keys, rows as compact values, keys as slots.
+
+    keys.py         KeyCodec: tuples to bytes whose order is the order of the tuples
+    one_key.py      the same for one tuple of Python values
+    rows.py         RowCodec: rows to bytes that decode fast
+    one_row.py      the same for one row of Python values
+    slots.py        which of `count` files a key lives in, for ever
+    fields.py       columns of fixed-width types as unsigned numpy limbs, and back
+    binaries.py     Arrow binary arrays as padded numpy bytes, and back
+    scalars.py      Python values as the integers they are stored as, and back
+
+Everything here is persisted: a change of any byte is a change of the store's format version.
+"""
+
+from belvedere.encoding.keys import MAX_KEY, KeyCodec, prefix_range, too_long
+from belvedere.encoding.rows import RowCodec
+from belvedere.encoding.slots import slot_hash, slot_hash_one, slot_of, slots_of
+
+__all__ = ["MAX_KEY", "KeyCodec", "RowCodec", "prefix_range", "slot_hash", "slot_hash_one", "slot_of", "slots_of", "too_long"]

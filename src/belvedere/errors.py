@@ -1,0 +1,87 @@
+"""One root error; every message says what happened and what the user can do.
+
+    BelvedereError
+    ├── SchemaError          a table or row does not fit: unknown column, wrong type, key too long
+    ├── SqlError             a statement cannot be understood
+    │   └── Unsupported      understood, but not maintained; names the construct and the way around
+    ├── CatalogError         a name exists already, or does not exist
+    ├── StoreError           the store refused: full, damaged, of another version
+    │   ├── StoreFull        no room left; nothing was written
+    │   └── Conflict         somebody wrote the table meanwhile; nothing was written
+    ├── Stale                an attempt, or a reader, lives in the past (rules R1, R3); retried inside
+    ├── LeaseLost            another coordinator took over
+    ├── Timeout              waited as long as allowed; `.reached` says how far it got
+    ├── ViewNotReady         the view is still being built; `.progress` is between 0 and 1
+    ├── ViewInError          the view's expression raises for some rows; `.rows` lists them (rule R9)
+    └── PipelineError        the pipeline stopped; the cause is chained
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+
+class BelvedereError(Exception):
+    """The root of all errors that Belvedere raises on purpose."""
+
+
+class SchemaError(BelvedereError):
+    pass
+
+
+class SqlError(BelvedereError):
+    pass
+
+
+class Unsupported(SqlError):
+    def __init__(self, construct: str, instead: str = "") -> None:
+        self.construct, self.instead = construct, instead
+        super().__init__(f"{construct} is not supported in a maintained view" + (f": {instead}" if instead else ""))
+
+
+class CatalogError(BelvedereError):
+    pass
+
+
+class StoreError(BelvedereError):
+    pass
+
+
+class StoreFull(StoreError):
+    pass
+
+
+class Conflict(StoreError):
+    pass
+
+
+class Stale(BelvedereError):
+    pass
+
+
+class LeaseLost(BelvedereError):
+    pass
+
+
+class Timeout(BelvedereError):
+    def __init__(self, message: str, reached: Any = None) -> None:
+        self.reached = reached
+        super().__init__(message)
+
+
+class ViewNotReady(BelvedereError):
+    def __init__(self, message: str, progress: float = 0.0) -> None:
+        self.progress = progress
+        super().__init__(message)
+
+
+class ViewInError(BelvedereError):
+    def __init__(self, view: str, rows: Sequence[dict[str, Any]]) -> None:
+        self.view, self.rows = view, list(rows)
+        first = f"; first: {self.rows[0]}" if self.rows else ""
+        super().__init__(f"view {view} is in error for {len(self.rows)} row(s){first}. Correct or delete those rows of the base table; the view then recovers by itself")
+
+
+class PipelineError(BelvedereError):
+    pass

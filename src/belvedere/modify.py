@@ -1,0 +1,176 @@
+"""INSERT, UPDATE and DELETE: they read the base table, then write, and start again if somebody wrote it meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+from sqlglot import exp
+
+from belvedere.errors import Conflict, SqlError
+from belvedere.operators import engine
+from belvedere.operators.base import ID, WEIGHT, columns
+from belvedere.operators.select import Expression, Select
+from belvedere.readers.base_rows import codecs, decode_rows
+from belvedere.result import Query
+from belvedere.sql.dialect import sql_of
+from belvedere.sql.expressions import cast_to, lower
+from belvedere.sql.planner import condition_of
+from belvedere.sql.relation import Scope, scope_of
+from belvedere.types import Column
+from belvedere.views.definitions import TableDefinition
+
+if TYPE_CHECKING:
+    from belvedere.database import Database
+
+_TRIES = 100
+LARGEST = 1_000_000  # rows that one statement may change: it is one transaction, and an epoch contains all of it
+_NOTHING = Scope(())
+
+
+def insert(db: Database, statement: exp.Insert) -> str:
+    """INSERT ... VALUES or SELECT: rows are put, so a row with the same key is overwritten."""
+    target = statement.this
+    names = [e.name for e in target.expressions] if isinstance(target, exp.Schema) else None
+    table = db.state().table(_table_name(target.this if isinstance(target, exp.Schema) else target))
+    if statement.args.get("overwrite"):
+        raise SqlError("INSERT OVERWRITE is not understood: DELETE first, then INSERT")
+    wanted = [table.schema.column(_spelled(table, n)) for n in names] if names else list(table.schema.columns)
+    source = statement.expression
+    if isinstance(source, exp.Values):
+        rows = _values(source, wanted)
+    elif isinstance(source, exp.Query):
+        rows = _selected(db, source, wanted)
+    else:
+        raise SqlError("INSERT takes VALUES (...) or a SELECT")
+    db.table(table.name).put_many(rows)
+    return f"{rows.num_rows} row(s) put"
+
+
+def _values(source: exp.Values, wanted: list[Column]) -> pa.Table:
+    lines = []
+    for row in source.expressions:
+        cells = row.expressions if isinstance(row, exp.Tuple) else [row]
+        if len(cells) != len(wanted):
+            raise SqlError(f"{sql_of(row)} has {len(cells)} value(s), {len(wanted)} are needed: {', '.join(c.name for c in wanted)}")
+        lines.append(", ".join(f"{_assigned(cell, c, _NOTHING)} AS c{i}" for i, (cell, c) in enumerate(zip(cells, wanted, strict=True))))
+    try:
+        table = engine.shared().sql(" UNION ALL ".join(f"SELECT {line}" for line in lines)).to_arrow_table()
+    except duckdb.Error as error:
+        raise SqlError(f"a value cannot be computed: {str(error).splitlines()[0]}") from error
+    return pa.table([col.cast(c.type.arrow) for col, c in zip(table.columns, wanted, strict=True)], names=[c.name for c in wanted])
+
+
+def _assigned(node: exp.Expression, column: Column, scope: Scope) -> str:
+    return str(cast_to(lower(node, scope.resolve), column.type).sql)
+
+
+def _selected(db: Database, source: exp.Expression, wanted: list[Column]) -> pa.Table:
+    table = Query(db, source).to_arrow()
+    if table.num_columns != len(wanted):
+        raise SqlError(f"the SELECT has {table.num_columns} column(s), {len(wanted)} are needed")
+    return table.rename_columns([c.name for c in wanted])
+
+
+def update(db: Database, statement: exp.Update) -> str:
+    table = db.state().table(_table_name(statement.this))
+    scope = scope_of(statement.this.alias_or_name, table.schema.columns, lambda i: f'"c{i}"')
+    sets = _assignments(statement, table, scope)
+    outputs = tuple(sets.get(c.name, Expression(f'"c{i}"', c.type, c.name, column=i)) for i, c in enumerate(table.schema.columns))
+
+    def operations(rows: pa.Table) -> tuple[pa.Array, pa.Array]:
+        value_names = [c.name for c in table.schema.value_columns]
+        places = [table.schema.names.index(name) for name in value_names]
+        _check_nulls(table, rows)
+        values = codecs(table.schema)[1].encode([rows.column(f"c{i}") for i in places], rows=rows.num_rows)
+        return rows.column(ID).combine_chunks(), values
+
+    return f"{_modify(db, statement, table, scope, outputs, operations)} row(s) updated"
+
+
+def delete(db: Database, statement: exp.Delete) -> str:
+    table = db.state().table(_table_name(statement.this))
+    scope = scope_of(statement.this.alias_or_name, table.schema.columns, lambda i: f'"c{i}"')
+
+    def operations(rows: pa.Table) -> tuple[pa.Array, pa.Array]:
+        return rows.column(ID).combine_chunks(), pa.nulls(rows.num_rows, pa.binary())
+
+    return f"{_modify(db, statement, table, scope, (), operations)} row(s) deleted"
+
+
+def _assignments(statement: exp.Update, table: TableDefinition, scope: Scope) -> dict[str, Expression]:
+    sets = {}
+    for part in statement.expressions:
+        if not isinstance(part, exp.EQ) or not isinstance(part.this, exp.Column):
+            raise SqlError(f"{sql_of(part)} is not an assignment")
+        column = table.schema.column(_spelled(table, part.this.name))
+        if column.name in table.schema.key:
+            raise SqlError(f"{column.name} is part of the key: DELETE the row and INSERT it under its new key")
+        typed = cast_to(lower(part.expression, scope.resolve), column.type)
+        sets[column.name] = Expression(typed.sql, column.type, sql_of(part), True)
+    return sets
+
+
+def _modify(
+    db: Database,
+    statement: Any,
+    table: TableDefinition,
+    scope: Scope,
+    outputs: tuple[Expression, ...],
+    operations: Callable[[pa.Table], tuple[pa.Array, pa.Array]],
+) -> int:
+    where = statement.args.get("where")
+    select = Select(condition_of(where.this if where else None, scope), outputs)
+    for _ in range(_TRIES):
+        position, keys, values = _matching(db, table, select, operations)
+        if not len(keys):
+            return 0
+        try:
+            db.wrote(db.store.base.write(table.id, keys, values, table.before_images, unless_after=position))
+        except Conflict:
+            continue
+        return len(keys)
+    raise SqlError(f"{table.name} is written so often that this statement found no quiet moment: narrow its WHERE, or try again")
+
+
+def _matching(
+    db: Database, table: TableDefinition, select: Select, operations: Callable[[pa.Table], tuple[pa.Array, pa.Array]]
+) -> tuple[int, pa.Array, pa.Array]:
+    keys, values, count = [], [], 0
+    with db.store.base.snapshot() as snapshot:
+        for k, v in snapshot.scan(table.id):
+            data = decode_rows(table.schema, k, v)
+            weights = pa.array(np.ones(len(k), np.int64))
+            rows, errors = select.apply(pa.table([*data, weights, k], names=[*columns(len(data)), WEIGHT, ID]))
+            if errors is not None:
+                first = codecs(table.schema)[0].decode_one(errors.column(ID)[0].as_py())
+                raise SqlError(f"{select.describe(errors.column('expression')[0].as_py())} cannot be computed for the row with key {first}: nothing was changed")
+            count += rows.num_rows
+            if count > LARGEST:
+                raise SqlError(f"more than {LARGEST} rows match: do it in parts, by ranges of the key")
+            if rows.num_rows:
+                found = operations(rows)
+                keys.append(found[0])
+                values.append(found[1])
+        position = snapshot.position
+    empty = pa.array([], pa.binary())
+    return position, pa.concat_arrays([empty, *keys]), pa.concat_arrays([empty, *values])
+
+
+def _check_nulls(table: TableDefinition, rows: pa.Table) -> None:
+    for i, column in enumerate(table.schema.columns):
+        if not column.nullable and rows.column(f"c{i}").null_count:
+            raise SqlError(f"column {column.name} must not be NULL: nothing was changed")
+
+
+def _table_name(node: Any) -> str:
+    if not isinstance(node, exp.Table):
+        raise SqlError(f"{sql_of(node)} is not a table")
+    return str(node.name)
+
+
+def _spelled(table: TableDefinition, name: str) -> str:
+    return next((c.name for c in table.schema.columns if c.name.lower() == name.lower()), name)

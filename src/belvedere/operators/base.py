@@ -1,0 +1,55 @@
+"""What operators speak: changes, prepared parts, and the two kinds of operator.
+
+Changes are an Arrow table with the columns `c0`, `c1`, ... of the rows and
+
+    _w    int64    the weight: +1 a row appears, -1 a row disappears
+    _id   binary   the identity of what the row stands for: the encoded base key, or the group key after an aggregate
+
+Changes are sorted by (_id, _w) where the operator that made them says so. A stateless operator maps changes to changes.
+A stateful one works in two halves, so that work can be combined before it travels (and after):
+
+    prepare(input, changes) -> parts      at the producer: tables with a binary column `_k`, the state key
+    step(shard, parts)      -> changes    at the owner of the state key's slot: read as of e-1, write as of e, emit
+
+`step` sees all parts of its slot of this epoch at once: `parts[i]` are the tables that producers prepared as their i-th. What it emits and writes depends only on the multiset of the
+changes and on the state as of e-1 (rule R5), so an attempt can run twice, anywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import pyarrow as pa
+
+from belvedere.stores.base import Shard, TableId
+
+WEIGHT = "_w"
+ID = "_id"
+KEY = "_k"
+CHANGE_META = (pa.field(WEIGHT, pa.int64()), pa.field(ID, pa.binary()))
+
+
+def columns(count: int) -> list[str]:
+    return [f"c{i}" for i in range(count)]
+
+
+def change_schema(types: Sequence[pa.DataType]) -> pa.Schema:
+    fields = [pa.field(name, kind) for name, kind in zip(columns(len(types)), types, strict=True)]
+    return pa.schema([*fields, *CHANGE_META])
+
+
+def empty_changes(types: Sequence[pa.DataType]) -> pa.Table:
+    return change_schema(types).empty_table()
+
+
+class Stateless(Protocol):
+    errors: TableId  # where rows that raise are kept; 0 if no expression can raise
+
+    def apply(self, changes: pa.Table) -> tuple[pa.Table, pa.Table | None]:
+        """Changes, and the error rows if there are any (`operators.errors`)."""
+
+
+class Stateful(Protocol):
+    def prepare(self, index: int, changes: pa.Table) -> tuple[pa.Table, ...]: ...
+    def step(self, shard: Shard, parts: Sequence[Sequence[pa.Table]]) -> pa.Table | None: ...

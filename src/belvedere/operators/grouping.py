@@ -1,0 +1,113 @@
+"""Grouping and exact sums without a Python loop.
+
+Sums are 128-bit integers kept as two 64-bit halves (the layout of Arrow's decimal128), so that SUM over bigint and over
+decimals of up to 28 digits is exact at any number of rows. `np.bincount` adds in doubles; it is exact here because every
+limb is below 2**32 and at most 2**20 rows are added at a time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Ints = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint64]
+_EXACT = 1 << 20
+_LOW = np.uint64(0xFFFFFFFF)
+
+
+def group(keys: pa.Array) -> tuple[pa.BinaryArray, Ints]:
+    """The distinct keys in byte order, and for each input row the index of its key among them."""
+    encoded = keys.dictionary_encode()
+    ranks = pc.sort_indices(encoded.dictionary).to_numpy()
+    place = np.empty(len(ranks), np.int64)
+    place[ranks] = np.arange(len(ranks))
+    codes = place[encoded.indices.to_numpy(zero_copy_only=False)] if len(ranks) else np.empty(0, np.int64)
+    return encoded.dictionary.take(pa.array(ranks)), codes
+
+
+@dataclass(frozen=True, slots=True)
+class Int128:
+    """A vector of 128-bit integers in two's complement."""
+
+    low: Words
+    high: Ints
+
+    @classmethod
+    def zeros(cls, count: int) -> Int128:
+        return cls(np.zeros(count, np.uint64), np.zeros(count, np.int64))
+
+    @classmethod
+    def from_int64(cls, values: Ints) -> Int128:
+        return cls(values.astype(np.uint64), values >> np.int64(63))
+
+    @classmethod
+    def from_decimal(cls, array: pa.Array) -> Int128:
+        """The unscaled integers of a decimal128 array; NULL counts as 0."""
+        words = np.frombuffer(array.buffers()[1], np.uint64)[2 * array.offset : 2 * (array.offset + len(array))]
+        low, high = words[0::2].copy(), words[1::2].astype(np.int64)
+        if array.null_count:
+            missing = array.is_null().to_numpy(zero_copy_only=False)
+            low[missing], high[missing] = 0, 0
+        return cls(low, high)
+
+    def to_decimal(self, scale: int) -> pa.Array:
+        words = np.empty((len(self.low), 2), np.uint64)
+        words[:, 0], words[:, 1] = self.low, self.high.astype(np.uint64)
+        return pa.Array.from_buffers(pa.decimal128(38, scale), len(words), [None, pa.py_buffer(words)])
+
+    def __add__(self, other: Int128) -> Int128:
+        low = self.low + other.low
+        return Int128(low, self.high + other.high + (low < self.low).astype(np.int64))
+
+    def shift32(self) -> Int128:
+        """Times 2**32."""
+        high = (self.high.astype(np.uint64) << np.uint64(32)) | (self.low >> np.uint64(32))
+        return Int128(self.low << np.uint64(32), high.astype(np.int64))
+
+    def fits_int64(self) -> npt.NDArray[np.bool_]:
+        return np.asarray(self.high == (self.low.astype(np.int64) >> np.int64(63)))
+
+    def to_double(self) -> npt.NDArray[np.float64]:
+        small = self.low.astype(np.int64).astype(np.float64)
+        return np.where(self.fits_int64(), small, self.high.astype(np.float64) * 2.0**64 + self.low.astype(np.float64))
+
+
+def group_count(codes: Ints, groups: int, weights: Ints) -> Ints:
+    return np.bincount(codes, weights, groups).astype(np.int64)
+
+
+def group_sum(codes: Ints, groups: int, values: Ints | Int128, weights: Ints) -> Int128:
+    """The exact sum of value * weight per group."""
+    wide = values if isinstance(values, Int128) else Int128.from_int64(values)
+    limbs = [wide.high >> np.int64(32), wide.high & np.int64(0xFFFFFFFF), wide.low >> np.uint64(32), wide.low & _LOW]
+    if not isinstance(values, Int128):  # two limbs are enough: the upper one is signed
+        limbs = [values >> np.int64(32), values & np.int64(0xFFFFFFFF)]
+    total = Int128.zeros(groups)
+    for limb in limbs:
+        total = total.shift32() + Int128.from_int64(_limb_sum(codes, groups, limb.astype(np.int64), weights))
+    return total
+
+
+def _limb_sum(codes: Ints, groups: int, limb: Ints, weights: Ints) -> Ints:
+    heavy = int(np.abs(weights).max(initial=1))
+    rows = max(1, _EXACT // heavy)
+    if heavy > _EXACT:  # weights beyond any real fan-out: exact, but not fast
+        return _big_limb_sum(codes, groups, limb, weights)
+    result = np.zeros(groups, np.int64)
+    for start in range(0, len(codes), rows):
+        part = slice(start, start + rows)
+        result += np.bincount(codes[part], (limb[part] * weights[part]).astype(np.float64), groups).astype(np.int64)
+    return result
+
+
+def _big_limb_sum(codes: Ints, groups: int, limb: Ints, weights: Ints) -> Ints:
+    sums: list[Any] = [0] * groups
+    for code, value, weight in zip(codes.tolist(), limb.tolist(), weights.tolist(), strict=True):
+        sums[code] += value * weight
+    return np.array(sums, dtype=np.int64)

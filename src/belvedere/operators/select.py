@@ -1,0 +1,125 @@
+"""Select: rows that satisfy a condition, with computed columns.
+
+    d(select(A)) = select(dA)
+
+Linear and stateless: a change of the input is a change of the output. Cost: O(|dA|), one DuckDB query per batch for
+what is computed; columns that are only passed on are not touched. A row whose expression raises becomes an error row
+(rule R9), with the weight of its change, so the retraction of the row takes the error back. The same happens to a row
+whose record key would be longer than a store allows: `keys` names the outputs that form such keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from belvedere.encoding import MAX_KEY, KeyCodec, too_long
+from belvedere.operators.base import ID, WEIGHT, columns
+from belvedere.operators.errors import error_rows
+from belvedere.operators.engine import evaluate
+from belvedere.stores.base import TableId
+from belvedere.types import SqlType
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """A lowered expression: DuckDB SQL over the input's columns, its type, and the text the user wrote.
+
+    `column` is the number of the input column if the expression only passes it on, else -1.
+    """
+
+    sql: str
+    type: SqlType
+    text: str
+    raises: bool = False
+    column: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    condition: Expression | None
+    outputs: tuple[Expression, ...]
+    errors: TableId = 0
+    keys: tuple[tuple[int, ...], ...] = ()
+
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        """All that may raise, in the order in which they are tried: their place is the number kept in error records."""
+        return (*([self.condition] if self.condition else []), *self.outputs)
+
+    def apply(self, changes: pa.Table) -> tuple[pa.Table, pa.Table | None]:
+        failures: list[pa.Table] = []
+        if self.condition is not None and changes.num_rows:
+            keep, changes = _evaluate([self.condition], changes, 0, failures)
+            changes = changes.filter(keep[0])
+        computed = [e for e in self.outputs if e.column < 0]
+        first = 1 if self.condition else 0
+        numbers = [first + i for i, e in enumerate(self.outputs) if e.column < 0]
+        values: list[pa.ChunkedArray] = []
+        if computed and changes.num_rows:
+            values, changes = _evaluate(computed, changes, numbers, failures)
+        elif computed:
+            values = [pa.chunked_array([], e.type.arrow) for e in computed]
+        result = iter(values)
+        data = [changes.column(f"c{e.column}") if e.column >= 0 else next(result) for e in self.outputs]
+        names = [*columns(len(data)), WEIGHT, ID]
+        table = pa.table([*data, changes.column(WEIGHT), changes.column(ID)], names=names)
+        for key in self.keys:
+            table = self._without_long_keys(table, key, failures)
+        return table, pa.concat_tables(failures) if failures else None
+
+    def _without_long_keys(self, table: pa.Table, key: tuple[int, ...], failures: list[pa.Table]) -> pa.Table:
+        types = tuple(self.outputs[i].type for i in key)
+        texts = [i for i in key if self.outputs[i].type.name in ("string", "binary")]
+        longest = sum(pc.max(pc.binary_length(table.column(f"c{i}"))).as_py() or 0 for i in texts)
+        if 2 * longest + 18 * len(key) <= MAX_KEY:  # even if every byte had to be escaped
+            return table
+        bad = too_long(KeyCodec(types).encode([table.column(f"c{i}").combine_chunks() for i in key]))
+        rows = table.filter(bad)
+        if rows.num_rows:
+            number = pa.array(np.full(rows.num_rows, len(self.expressions), np.int32))
+            failures.append(error_rows(rows.column(ID).combine_chunks(), rows.column(WEIGHT).combine_chunks(), number))
+        return table.filter(pc.invert(bad))
+
+    def describe(self, number: int) -> str:
+        """What the error record's number stands for, in the user's words."""
+        if number < len(self.expressions):
+            return self.expressions[number].text
+        return f"the key of this row is longer than {MAX_KEY} bytes"
+
+
+def _evaluate(
+    expressions: Sequence[Expression], changes: pa.Table, numbers: int | Sequence[int], failures: list[pa.Table]
+) -> tuple[list[pa.ChunkedArray], pa.Table]:
+    """Values of the expressions for the rows that raise nothing, and these rows; error rows go to `failures`."""
+    wanted = ", ".join(f"{e.sql} AS x{i}" for i, e in enumerate(expressions))
+    try:
+        return _typed(evaluate(f"SELECT {wanted} FROM changes", changes), expressions), changes
+    except duckdb.Error:
+        if not any(e.raises for e in expressions):
+            raise
+    places = [numbers] if isinstance(numbers, int) else numbers
+    tests = ", ".join(f"TRY({{'v': {e.sql}}}) IS NULL AS x{i}" for i, e in enumerate(expressions))
+    raised = evaluate(f"SELECT {tests} FROM changes", changes)
+    which = np.full(changes.num_rows, -1, np.int32)
+    for i in reversed(range(len(expressions))):
+        which[raised.column(i).to_numpy()] = places[i]
+    bad = pa.array(which >= 0)
+    rows = changes.filter(bad)
+    failures.append(error_rows(rows.column(ID).combine_chunks(), rows.column(WEIGHT).combine_chunks(), pa.array(which).filter(bad)))
+    good = changes.filter(pc.invert(bad))
+    if not good.num_rows:
+        return [pa.chunked_array([], e.type.arrow) for e in expressions], good
+    return _typed(evaluate(f"SELECT {wanted} FROM changes", good), expressions), good
+
+
+def _typed(table: pa.Table, expressions: Sequence[Expression]) -> list[pa.ChunkedArray]:
+    return [
+        column if column.type == e.type.arrow else column.cast(e.type.arrow)
+        for column, e in zip(table.columns, expressions, strict=True)
+    ]

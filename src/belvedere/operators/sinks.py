@@ -1,0 +1,133 @@
+"""Sinks: the tables that views expose, written by the task that owns the record's key (rule R8).
+
+    KeyedSink   at most one row per key:   view[k] = the row with weight +1, or nothing
+    BagSink     equal rows are counted:    view[row] = view[row] + sum of weights
+
+A keyed sink reads nothing: the retraction carries the row before, so writes are blind and the value before is known. A
+bag reads one count per touched row. Cost: O(|dV|) record writes.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from belvedere.encoding import KeyCodec, RowCodec
+from belvedere.operators.base import ID, KEY, WEIGHT
+from belvedere.operators.grouping import Ints, group, group_count
+from belvedere.stores.base import Shard, TableId, Write
+from belvedere.types import SqlType
+
+VALUE = "_v"
+_COUNT = struct.Struct("<q")
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedSink:
+    """`key` and `value` are numbers of input columns; `by_id` says that the key columns are the identity itself."""
+
+    table: TableId
+    types: tuple[SqlType, ...]
+    key: tuple[int, ...]
+    value: tuple[int, ...]
+    by_id: bool = False
+
+    def prepare(self, index: int, changes: pa.Table) -> tuple[pa.Table, ...]:
+        keys = changes.column(ID).combine_chunks() if self.by_id else key_codec(self.types, self.key).encode(_pick(changes, self.key))
+        values = row_codec(self.types, self.value).encode(_pick(changes, self.value)) if self.value else _empty_values(len(keys))
+        return (pa.table([keys, values, changes.column(WEIGHT)], names=[KEY, VALUE, WEIGHT]),)
+
+    def step(self, shard: Shard, parts: Sequence[Sequence[pa.Table]]) -> None:
+        rows = pa.concat_tables(parts[0]).combine_chunks()
+        keys, values = _column(rows, KEY), _column(rows, VALUE)
+        weights = rows.column(WEIGHT).to_numpy()
+        order = _order(keys, weights)
+        if order is not None:
+            keys, values, weights = keys.take(order), values.take(order), weights[order.to_numpy()]
+        first, last = _runs(keys)
+        has_old, has_new = weights[first] < 0, weights[last] > 0
+        before = values.take(pa.array(first, mask=~has_old))
+        after = values.take(pa.array(last, mask=~has_new))
+        shard.write(Write(self.table, keys.take(pa.array(first)), after, before))
+
+
+@dataclass(frozen=True, slots=True)
+class BagSink:
+    """`order` numbers all input columns in the order of the record key."""
+
+    table: TableId
+    types: tuple[SqlType, ...]
+    order: tuple[int, ...]
+
+    def prepare(self, index: int, changes: pa.Table) -> tuple[pa.Table, ...]:
+        keys, codes = group(key_codec(self.types, self.order).encode(_pick(changes, self.order)))
+        counts = group_count(codes, len(keys), changes.column(WEIGHT).to_numpy())
+        return (pa.table([keys, pa.array(counts)], names=[KEY, WEIGHT]),)
+
+    def step(self, shard: Shard, parts: Sequence[Sequence[pa.Table]]) -> None:
+        rows = pa.concat_tables(parts[0]).combine_chunks()
+        keys, codes = group(_column(rows, KEY))
+        delta = group_count(codes, len(keys), rows.column(WEIGHT).to_numpy())
+        touched = pa.array(delta != 0)
+        keys, delta = keys.filter(touched), delta[delta != 0]
+        before = shard.get_many(self.table, keys)
+        after = counts_of(before) + delta
+        shard.write(Write(self.table, keys, counted(after), before))
+
+
+def counts_of(values: pa.BinaryArray) -> Ints:
+    """Counts kept as 8-byte values; 0 where absent."""
+    filled = values.fill_null(_COUNT.pack(0))
+    return np.frombuffer(b"".join(filled.to_pylist()), np.int64).copy()
+
+
+def counted(counts: Ints) -> pa.BinaryArray:
+    """8-byte values of counts, NULL for 0: a row that occurs no more is deleted."""
+    values = pa.Array.from_buffers(pa.binary(8), len(counts), [None, pa.py_buffer(np.ascontiguousarray(counts))]).cast(pa.binary())
+    return pc.if_else(pa.array(counts != 0), values, pa.scalar(None, pa.binary()))
+
+
+def key_codec(types: Sequence[SqlType], order: Sequence[int]) -> KeyCodec:
+    return KeyCodec(tuple(types[i] for i in order), normalize=False)
+
+
+def row_codec(types: Sequence[SqlType], order: Sequence[int]) -> RowCodec:
+    return RowCodec(tuple(types[i] for i in order))
+
+
+def _pick(changes: pa.Table, order: Sequence[int]) -> list[pa.Array]:
+    return [_column(changes, f"c{i}") for i in order]
+
+
+def _column(table: pa.Table, name: str) -> pa.Array:
+    column = table.column(name)
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def _empty_values(count: int) -> pa.BinaryArray:
+    return pa.array([b""] * count, pa.binary())
+
+
+def _order(keys: pa.BinaryArray, weights: Ints) -> pa.Array | None:
+    """The permutation that sorts by (key, weight), or None if the rows are sorted so already."""
+    if len(keys) < 2:
+        return None
+    left, right = keys.slice(0, len(keys) - 1), keys.slice(1)
+    tie = pc.equal(left, right).to_numpy(zero_copy_only=False)
+    if bool(np.all(pc.less(left, right).to_numpy(zero_copy_only=False) | (tie & (weights[:-1] <= weights[1:])))):
+        return None
+    return pc.sort_indices(pa.table([keys, pa.array(weights)], names=["k", "w"]), sort_keys=[("k", "ascending"), ("w", "ascending")])
+
+
+def _runs(keys: pa.BinaryArray) -> tuple[Ints, Ints]:
+    """First and last row of each run of equal keys."""
+    new = np.ones(len(keys), bool)
+    if len(keys) > 1:
+        new[1:] = pc.not_equal(keys.slice(1), keys.slice(0, len(keys) - 1)).to_numpy(zero_copy_only=False)
+    first = np.flatnonzero(new)
+    return first, np.append(first[1:], len(keys)) - 1

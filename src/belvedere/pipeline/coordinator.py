@@ -1,0 +1,200 @@
+"""The coordinator: chooses what the next epoch does, has it run, commits it. It holds no data.
+
+    recover   an open intent is run again as it is
+    changes   everything logged since the last epoch, at most `max_rows` operations
+    load      the next rows of a base table for views that are being built; takes turns with changes
+    clean     drop what dropped views left, collect old versions, trim the log
+
+The store's ledger decides what is true; after a crash a new coordinator continues from there (rules R4, R7).
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from belvedere.errors import LeaseLost, Stale
+from belvedere.pipeline import ledger
+from belvedere.pipeline.intent import CHANGES, LOAD, Intent, Load
+from belvedere.pipeline.manager import Ack
+from belvedere.stores.base import Store
+from belvedere.types import Epoch, Position
+from belvedere.views.catalog import Head, read_head
+from belvedere.views.definitions import LOADING, ViewDefinition, ViewStatus
+from belvedere.views.pins import oldest_pin
+
+
+class Runner(Protocol):
+    """Runs the attempt or attempts of an intent somewhere and returns one ack per view manager and level."""
+
+    def run(self, intent: Intent) -> list[Ack]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    max_rows: int = 1_000_000  # operations per epoch
+    load_rows: int = 500_000  # rows per loading step
+    history: int = 4  # committed epochs that can still be read
+    trim_after: int = 200_000  # operations behind the committed vector before the log is trimmed
+
+
+@dataclass(frozen=True, slots=True)
+class EpochReport:
+    """What one epoch did, for users and metrics."""
+
+    epoch: Epoch
+    kind: str
+    operations: int
+    changes: int
+    seconds: float
+    stages: dict[str, float]
+    written: dict[str, int]
+    high: dict[str, Position]
+
+
+@dataclass(slots=True)
+class Coordinator:
+    store: Store
+    runner: Runner
+    settings: Settings = field(default_factory=Settings)
+    rules: ledger.Rules = field(default_factory=ledger.Rules)
+    now: Callable[[], float] = time.time
+    owner: str = field(default_factory=lambda: uuid.uuid4().hex)
+    lease: ledger.Lease | None = None
+    _loaded_last: bool = False
+    _trimmed: int = 0
+
+    def acquire(self) -> bool:
+        """Take the lease; False while another coordinator is alive."""
+        self.lease = ledger.take_lease(self.store, self.owner, self.now)
+        return self.lease is not None
+
+    def release(self) -> None:
+        if self.lease is not None:
+            ledger.release(self.store, self.lease)
+            self.lease = None
+
+    def step(self, limit: dict[str, Position] | None = None, decide: ledger.Decide | None = None) -> EpochReport | None:
+        """Run one epoch; None if there is nothing to do (up to `limit`, if given). `decide` may choose what it does."""
+        lease = self._held()
+        choose = decide or (lambda *state: self._choose(limit, *state))
+        intent = ledger.begin(self.store, lease, choose, self.rules, self.now())
+        if intent is None:
+            self._clean(lease)
+            return None
+        began = time.perf_counter()
+        with _Heartbeat(self.store, lease, self.now):
+            acks = self._run(intent)
+        ran = time.perf_counter()
+        manifest = ledger.commit(self.store, lease, intent, acks, self.rules, self.now())
+        committed = time.perf_counter()
+        self._loaded_last = intent.kind == LOAD
+        self._clean(lease)
+        stages = {**manifest["seconds"], "job": ran - began, "commit": committed - ran}
+        return _report(intent, manifest, time.perf_counter() - began, stages)
+
+    def _run(self, intent: Intent) -> list[Ack]:
+        """Run the job; an attempt that met its own future is run again while the epoch is still ours."""
+        while True:
+            try:
+                return self.runner.run(intent)
+            except Stale:
+                if self.store.catalog.read(read_head).epoch >= intent.epoch:
+                    raise LeaseLost(f"epoch {intent.epoch} was committed by another coordinator") from None
+                ledger.renew(self.store, self._held(), self.now())
+
+    def _choose(
+        self, limit: dict[str, Position] | None, head: Head, status: dict[int, ViewStatus], active: list[ViewDefinition]
+    ) -> ledger.Choice | None:
+        high = self._cut(head, limit)
+        loading = [v for v in active if status[v.id].state == LOADING]
+        if loading and (high == head.vector or not self._loaded_last):
+            return ledger.Choice(LOAD, head.vector, self._next_load(loading, status))
+        return ledger.Choice(CHANGES, high) if high != head.vector else None
+
+    def _cut(self, head: Head, limit: dict[str, Position] | None) -> dict[str, Position]:
+        streams = self.store.base.streams
+        high = {s: head.vector.get(s, 0) for s in streams}
+        left = self.settings.max_rows
+        for stream in streams:
+            if left <= 0 or (limit is not None and high[stream] >= limit.get(stream, 0)):
+                continue
+            end = self.store.base.cut(stream, high[stream], left)
+            left -= end - high[stream]
+            high[stream] = end
+        return high if any(high[s] != head.vector.get(s, 0) for s in high) else head.vector
+
+    def _next_load(self, loading: Sequence[ViewDefinition], status: dict[int, ViewStatus]) -> Load:
+        first = loading[0]
+        low = status[first.id].watermark or b""
+        together = tuple(v.id for v in loading if v.planned.source == first.planned.source and (status[v.id].watermark or b"") == low)
+        with self.store.base.snapshot() as snapshot:
+            start = low + b"\x00" if low else b""
+            keys, _ = next(snapshot.scan(first.planned.source, start, None, self.settings.load_rows), (None, None))
+        done = keys is None or len(keys) < self.settings.load_rows
+        return Load(first.planned.source, together, low.hex(), None if done else keys[-1].as_py().hex())
+
+    def _clean(self, lease: ledger.Lease) -> None:
+        tables = ledger.remove_dropped(self.store, lease)
+        for table in tables:
+            for slot in range(self.store.state.slots):
+                self.store.state.drop(slot, table)
+        if tables:
+            ledger.garbage_removed(self.store, tables)
+        head = self.store.catalog.read(read_head)
+        pinned = oldest_pin(self.store, self.now())
+        keep = min(head.epoch - self.settings.history, head.epoch if pinned is None else pinned.epoch)
+        if keep > 0:
+            for slot in range(self.store.state.slots):
+                if self.store.state.status(slot).history_floor < keep:
+                    self.store.state.collect(slot, keep)
+        self._trim(head.vector if pinned is None else pinned.vector)
+
+    def _trim(self, vector: dict[str, Position]) -> None:
+        """Drop log that every view has and no reader holds (row D9), in steps: trimming takes the writers' lock."""
+        total = sum(vector.values())
+        if total - self._trimmed >= self.settings.trim_after:
+            for stream, position in sorted(vector.items()):
+                self.store.base.trim(stream, position)
+            self._trimmed = total
+
+    def _held(self) -> ledger.Lease:
+        if self.lease is None:
+            raise LeaseLost("this coordinator has no lease")
+        return self.lease
+
+
+class _Heartbeat:
+    """Renews the lease while a long job runs."""
+
+    def __init__(self, store: Store, lease: ledger.Lease, now: Callable[[], float]) -> None:
+        self.store, self.lease, self.now = store, lease, now
+        self.stop = threading.Event()
+        self.thread: threading.Thread | None = None
+
+    def __enter__(self) -> None:
+        if self.now() > self.lease.expires - ledger.LEASE_SECONDS / 2:
+            ledger.renew(self.store, self.lease, self.now())
+        if self.now is time.time:
+            self.thread = threading.Thread(target=self._beat, daemon=True)
+            self.thread.start()
+
+    def __exit__(self, *_: Any) -> None:
+        self.stop.set()
+
+    def _beat(self) -> None:
+        while not self.stop.wait(ledger.LEASE_SECONDS / 3):
+            try:
+                ledger.renew(self.store, self.lease, self.now())
+            except LeaseLost:
+                return  # the commit will find out and say so
+
+
+def _report(intent: Intent, manifest: dict[str, Any], seconds: float, stages: dict[str, float]) -> EpochReport:
+    return EpochReport(
+        intent.epoch, intent.kind, intent.operations, manifest["changes"], seconds, stages, manifest["written"], intent.high
+    )

@@ -1,0 +1,31 @@
+"""Corrections: the records that a repair writes, as its intent finds them in the catalog."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from belvedere.encoding import slots_of
+from belvedere.errors import Stale
+from belvedere.operators.sinks import counted, counts_of
+from belvedere.stores.base import Shard, Store, Write
+
+CORRECTIONS = pa.schema([("table", pa.int64()), ("key", pa.binary()), ("value", pa.binary()), ("add", pa.int64())])
+
+
+def apply_corrections(store: Store, name: str, shard: Shard) -> None:
+    """Write the corrections that fall into the slot of this shard."""
+    data = store.catalog.get_one(name)
+    if data is None:
+        raise Stale(f"the corrections {name} are gone, so their epoch is over")
+    rows = pa.ipc.open_stream(data).read_all()
+    keys = rows.column("key").combine_chunks()
+    mine = rows.filter(pa.array(slots_of(keys, store.state.slots) == shard.slot))
+    if not mine.num_rows:
+        return
+    mine = mine.take(pc.sort_indices(mine.column("key")))
+    keys, table = mine.column("key").combine_chunks(), mine.column("table")[0].as_py()
+    before = shard.get_many(table, keys)
+    add = mine.column("add").to_numpy()
+    after = counted(counts_of(before) + add) if add.any() else mine.column("value").combine_chunks()
+    shard.write(Write(table, keys, after, before))

@@ -1,0 +1,127 @@
+"""A running pipeline: a thread that has one epoch after the other run, until it is stopped."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from dataclasses import dataclass
+from typing import Any
+
+from belvedere.errors import BelvedereError, LeaseLost, PipelineError, Stale
+from belvedere.pipeline.coordinator import Coordinator, EpochReport
+from belvedere.readers.waiting import wait_until
+from belvedere.stores.base import Store
+from belvedere.types import Position
+from belvedere.views.catalog import Head
+
+IDLE = 0.005  # how often a pipeline without work looks for new operations
+HOLDER_DEADLINE = 60.0  # a process that keeps a store's write lock for longer is ended (rule R10)
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineStatus:
+    message: str
+    is_active: bool
+    is_waiting: bool
+
+
+class Pipeline:
+    """The handle that `start()` returns; as of Structured Streaming's queries, with epochs for batches."""
+
+    def __init__(self, coordinator: Coordinator, trigger: str | float | None = None) -> None:
+        self._coordinator, self._trigger = coordinator, trigger
+        self._stop, self._done = threading.Event(), threading.Event()
+        self._progress: deque[EpochReport] = deque(maxlen=100)
+        self._message, self._error = "starting", None
+        self._checked = 0.0
+        self._thread = threading.Thread(target=self._run, name="belvedere-pipeline", daemon=True)
+        self._thread.start()
+
+    @property
+    def status(self) -> PipelineStatus:
+        return PipelineStatus(self._message, not self._done.is_set(), self._message.startswith("waiting"))
+
+    @property
+    def last_progress(self) -> EpochReport | None:
+        return self._progress[-1] if self._progress else None
+
+    @property
+    def recent_progress(self) -> list[EpochReport]:
+        return list(self._progress)
+
+    @property
+    def exception(self) -> BaseException | None:
+        return self._error
+
+    def stop(self, timeout: float = 60.0) -> None:
+        """Finish the epoch under way and end; raises what ended the pipeline, if something did."""
+        self._stop.set()
+        self.await_termination(timeout)
+
+    def await_termination(self, timeout: float | None = None) -> bool:
+        ended = self._done.wait(timeout)
+        if self._error is not None:
+            raise PipelineError(f"the pipeline ended: {self._error}") from self._error
+        return ended
+
+    def await_position(self, position: Position, timeout: float | None = None) -> bool:
+        """Wait until everything before a position of the log is in every view."""
+
+        def reached() -> bool | None:
+            if self._error is not None:
+                raise PipelineError(f"the pipeline ended: {self._error}") from self._error
+            return sum(Head.from_bytes(self._store.catalog.get_one("head")).vector.values()) >= position or None
+
+        return wait_until(reached, timeout) is True
+
+    @property
+    def _store(self) -> Store:
+        return self._coordinator.store
+
+    def _run(self) -> None:
+        try:
+            self._loop()
+        except BaseException as error:  # whatever it is, the handle must tell
+            self._error = error
+        finally:
+            self._end()
+
+    def _loop(self) -> None:
+        while not self._stop.is_set():
+            if self._coordinator.lease is None and not self._acquired():
+                return
+            try:
+                report = self._coordinator.step()
+            except (LeaseLost, Stale):
+                self._coordinator.lease = None
+                continue
+            if report is not None:
+                self._progress.append(report)
+                self._message = f"epoch {report.epoch}: {report.operations} operations in {report.seconds:.3f} s"
+            elif self._trigger == "available_now":
+                return
+            else:
+                self._message = "waiting for operations"
+                self._look_after_holders()
+            pause = self._trigger if isinstance(self._trigger, float | int) else IDLE if report is None else 0.0
+            if pause:
+                self._stop.wait(pause)
+
+    def _acquired(self) -> bool:
+        self._message = "waiting for another coordinator to end"
+        return wait_until(lambda: self._coordinator.acquire() or None, None, self._stop) is True
+
+    def _look_after_holders(self) -> None:
+        end_stuck: Any = getattr(self._store, "end_stuck_holders", None)
+        if end_stuck is not None and time.monotonic() - self._checked > 1.0:
+            self._checked = time.monotonic()
+            end_stuck(HOLDER_DEADLINE)
+
+    def _end(self) -> None:
+        self._message = "stopped" if self._error is None else f"failed: {self._error}"
+        try:
+            self._coordinator.release()
+        except BelvedereError as error:
+            self._error = self._error or error
+        self._done.set()

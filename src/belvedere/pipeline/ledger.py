@@ -1,0 +1,307 @@
+"""The ledger: lease, intents and commits, each one transaction in the store's catalog (rule R4).
+
+    lease    one coordinator at a time; a fencing number that grows with every owner
+    begin    the intent of epoch e: only under the current fence, only if none is open, only after commit e-1
+    commit   the manifest of epoch e: only under the current fence, only for the open intent
+
+Views join, and become live, inside these transactions, so always between two epochs (rule R7).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import time
+import uuid
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from belvedere.errors import LeaseLost, Stale
+from belvedere.operators.graph import state_tables
+from belvedere.pipeline.intent import CHANGES, LOAD, Intent, Load, Participant, engines
+from belvedere.pipeline.manager import Ack, EpochPlan, ack_to_json
+from belvedere.stores.base import CatalogTransaction, Store
+from belvedere.types import Epoch, Position
+from belvedere.views.catalog import Head, bump, make_live, read_head, read_state
+from belvedere.views.definitions import DROPPED, LIVE, LOADING, REQUESTED, TableDefinition, ViewDefinition, ViewStatus
+
+KEPT_MANIFESTS = 1000
+LEASE_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """Switches for tests: with one off, the simulator must find a wrong view."""
+
+    one_intent: bool = True  # R4: an open intent is run, never replaced
+    fence: bool = True  # R4: only the current owner writes intents and commits
+    join_between: bool = True  # R7: views join between epochs, with what is committed then
+    watermark: bool = True  # R7: a loading view sees changes up to its watermark only
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    fence: int
+    owner: str
+    host: str
+    pid: int
+    started: float
+    expires: float
+
+    def alive(self, now: float) -> bool:
+        if self.owner == "" or now > self.expires:
+            return False
+        return self.host != socket.gethostname() or _start_time(self.pid) == self.started
+
+
+def _start_time(pid: int) -> float:
+    """When a process of this machine started, in clock ticks; -1 if it is gone."""
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return float(file.read().rsplit(")", 1)[1].split()[19])
+    except (OSError, IndexError):
+        return -1.0
+
+
+def take_lease(store: Store, owner: str, now: Callable[[], float] = time.time) -> Lease | None:
+    """The lease, or None while another coordinator is alive."""
+
+    def body(t: CatalogTransaction) -> Lease | None:
+        found = t.get("lease")
+        old = Lease(**json.loads(found)) if found else Lease(0, "", "", 0, 0.0, 0.0)
+        if old.owner != owner and old.alive(now()):
+            return None
+        pid = os.getpid()
+        lease = Lease(old.fence + 1, owner, socket.gethostname(), pid, _start_time(pid), now() + LEASE_SECONDS)
+        t.put("lease", json.dumps(asdict(lease)).encode())
+        return lease
+
+    return store.catalog.transact(body)
+
+
+def holder(store: Store, now: float) -> Lease | None:
+    """The coordinator that is alive now."""
+    found = store.catalog.read(lambda t: t.get("lease"))
+    lease = Lease(**json.loads(found)) if found else None
+    return lease if lease is not None and lease.alive(now) else None
+
+
+def renew(store: Store, lease: Lease, now: float) -> None:
+    def body(t: CatalogTransaction) -> None:
+        check_fence(t, lease)
+        t.put("lease", json.dumps(asdict(replace(lease, expires=now + LEASE_SECONDS))).encode())
+
+    store.catalog.transact(body)
+
+
+def release(store: Store, lease: Lease) -> None:
+    def body(t: CatalogTransaction) -> None:
+        if json.loads(t.get("lease") or b"{}").get("fence") == lease.fence:
+            t.put("lease", json.dumps(asdict(replace(lease, owner="", expires=0.0))).encode())
+
+    store.catalog.transact(body)
+
+
+def check_fence(t: CatalogTransaction, lease: Lease) -> None:
+    current = json.loads(t.get("lease") or b"{}").get("fence", 0)
+    if current != lease.fence:
+        raise LeaseLost(f"another coordinator took over (fence {current}, ours was {lease.fence})")
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What the next epoch should do, decided from one reading of the catalog; the transaction checks it again."""
+
+    kind: str
+    high: dict[str, Position]
+    load: Load | None = None
+    repair: str | None = None
+
+
+Decide = Callable[[Head, dict[int, ViewStatus], list[ViewDefinition]], Choice | None]
+
+
+def begin(store: Store, lease: Lease, decide: Decide, rules: Rules, now: float) -> Intent | None:
+    """The open intent, or a new one as `decide` wishes, or None if there is nothing to do."""
+
+    def body(t: CatalogTransaction) -> Intent | None:
+        if rules.fence:
+            check_fence(t, lease)
+        found = t.get("intent")
+        head = read_head(t)
+        if found is not None and rules.one_intent:
+            return Intent.from_bytes(found)
+        _admit(t)
+        state = read_state(t)
+        active = [v for v in state.definitions() if state.status[v.id].state in (LIVE, LOADING)]
+        choice = decide(head, state.status, active)
+        if choice is None:
+            return None
+        marks = {v.id: state.status[v.id].watermark for v in active}
+        participants = tuple(Participant(v.id, m.hex() if (m := marks[v.id]) is not None and rules.watermark else None) for v in active)
+        used = {v.planned.source for v in active} | {d.id for d in state.tables.values() if d.delta}
+        intent = Intent(
+            epoch=head.epoch + 1,
+            id=uuid.uuid4().hex,
+            fence=lease.fence,
+            kind=choice.kind,
+            low=head.vector if rules.join_between or choice.kind != LOAD else store.base.end(),
+            high=choice.high if choice.kind == CHANGES else head.vector,
+            participants=participants,
+            tables=tuple(sorted(used)),
+            slots=store.state.slots,
+            started=now,
+            load=choice.load,
+            repair=choice.repair,
+            engines=engines(),
+        )
+        t.put("intent", intent.to_bytes())
+        return intent
+
+    return store.catalog.transact(body)
+
+
+def _admit(t: CatalogTransaction) -> None:
+    """Requested views join here: no epoch is open, so all of them start from what is committed now."""
+    admitted = False
+    for key, value in t.scan("status/"):
+        status = ViewStatus.from_bytes(value)
+        if status.state == REQUESTED:
+            t.put(key, replace(status, state=LOADING, watermark=b"").to_bytes())
+            admitted = True
+    if admitted:
+        bump(t)
+
+
+def load_plan(store: Store, intent: Intent) -> EpochPlan:
+    """The definitions that an intent names; Stale if they are gone, because then so is the epoch."""
+
+    def body(t: CatalogTransaction) -> tuple[list[bytes | None], list[bytes | None]]:
+        return [t.get(f"view/{p.view}") for p in intent.participants], [t.get(f"table/{i}") for i in intent.tables]
+
+    views, tables = store.catalog.read(body)
+    if None in views or None in tables:
+        raise Stale(f"epoch {intent.epoch} names definitions that are gone")
+    return EpochPlan.of(
+        intent, [ViewDefinition.from_bytes(v) for v in views if v], [TableDefinition.from_bytes(v) for v in tables if v]
+    )
+
+
+def commit(store: Store, lease: Lease, intent: Intent, acks: Iterable[Ack], rules: Rules, now: float) -> dict[str, Any]:
+    """Write the commit manifest, move the head, let loaded views become live; returns the manifest."""
+    done = list(acks)
+    manifest = _manifest(intent, done, now)
+
+    def body(t: CatalogTransaction) -> None:
+        if rules.fence:
+            check_fence(t, lease)
+        head = read_head(t)
+        open_intent = t.get("intent")
+        if open_intent is None or Intent.from_bytes(open_intent).id != intent.id:
+            if rules.one_intent:
+                raise LeaseLost(f"epoch {intent.epoch} is no longer open")
+        t.put("head", replace(head, epoch=intent.epoch, vector=intent.high).to_bytes())
+        t.put(f"commit/{intent.epoch:020d}", json.dumps(manifest).encode())
+        t.delete(f"commit/{intent.epoch - KEPT_MANIFESTS:020d}")
+        t.delete("intent")
+        _advance(t, intent, done)
+
+    store.catalog.transact(body)
+    return manifest
+
+
+def _advance(t: CatalogTransaction, intent: Intent, acks: list[Ack]) -> None:
+    """Errors of views, and the progress of loading."""
+    changed = False
+    owners = _error_owners(t, intent) if any(a.errors for a in acks) else {}
+    for ack in acks:
+        for table, slots in ack.errors.items():
+            key = f"status/{owners[table]}"
+            status = ViewStatus.from_bytes(t.get(key) or b"")
+            errors = {**status.errors, str(table): {**status.errors.get(str(table), {}), **{str(s): n for s, n in slots.items()}}}
+            t.put(key, replace(status, errors=errors).to_bytes())
+            changed = True
+    if intent.kind == LOAD and intent.load is not None:
+        rows = sum(a.changes for a in acks)
+        for view in intent.load.views:
+            status = ViewStatus.from_bytes(t.get(f"status/{view}") or b"")
+            mark = b"" if intent.load.high is None else bytes.fromhex(intent.load.high)
+            t.put(f"status/{view}", replace(status, watermark=mark, loaded=status.loaded + rows).to_bytes())
+            if intent.load.high is None:
+                make_live(t, view, intent.epoch)
+        changed = True
+    if changed:
+        bump(t)
+
+
+def _error_owners(t: CatalogTransaction, intent: Intent) -> dict[int, int]:
+    owners = {}
+    for p in intent.participants:
+        definition = t.get(f"view/{p.view}")
+        if definition is not None:
+            view = ViewDefinition.from_bytes(definition)
+            owners.update({table: view.id for n in view.planned.nodes for table in state_tables(n)})
+    return owners
+
+
+def _manifest(intent: Intent, acks: list[Ack], now: float) -> dict[str, Any]:
+    times: dict[str, float] = {}
+    for ack in acks:
+        for stage, seconds in ack.seconds.items():
+            times[stage] = times.get(stage, 0.0) + seconds
+    written: dict[str, int] = {}
+    for ack in acks:
+        for table, count in ack.written.items():
+            written[str(table)] = written.get(str(table), 0) + count
+    return {
+        "epoch": intent.epoch,
+        "kind": intent.kind,
+        "low": intent.low,
+        "high": intent.high,
+        "operations": intent.operations,
+        "changes": sum(a.changes for a in acks),
+        "started": intent.started,
+        "committed": now,
+        "last_time": max((a.last_time for a in acks), default=0.0),
+        "managers": len(acks),
+        "seconds": times,
+        "written": written,
+        "views": [p.view for p in intent.participants],
+        "acks": [ack_to_json(a) for a in acks] if len(acks) <= 16 else [],
+    }
+
+
+def remove_dropped(store: Store, lease: Lease) -> list[int]:
+    """Forget definitions of dropped views that no open epoch names; returns their state tables, to be dropped next."""
+
+    def body(t: CatalogTransaction) -> list[int]:
+        check_fence(t, lease)
+        if t.get("intent") is not None:
+            return []
+        tables = [int(key.split("/")[1]) for key, _ in t.scan("garbage/")]
+        for key, value in t.scan("status/"):
+            if ViewStatus.from_bytes(value).state == DROPPED:
+                view = ViewDefinition.from_bytes(t.get(f"view/{key.split('/')[1]}") or b"")
+                found = [table for n in view.planned.nodes for table in state_tables(n)]
+                for table in found:
+                    t.put(f"garbage/{table}", b"")
+                tables += found
+                t.delete(key)
+                t.delete(f"view/{view.id}")
+        return tables
+
+    return store.catalog.transact(body)
+
+
+def garbage_removed(store: Store, tables: Iterable[int]) -> None:
+    def body(t: CatalogTransaction) -> None:
+        for table in tables:
+            t.delete(f"garbage/{table}")
+
+    store.catalog.transact(body)
+
+
+def manifests(t: CatalogTransaction, since: Epoch = 0) -> list[dict[str, Any]]:
+    return [json.loads(value) for key, value in t.scan("commit/") if int(key.split("/")[1]) > since]

@@ -1,0 +1,73 @@
+"""Repair: correct exactly the wrong records of a view, in an epoch with an intent of its own (rule R7).
+
+The view is verified under the lease, so no epoch runs between the comparison and the correction. The corrections are put into
+the catalog first; attempts of the epoch read them there, so a retry writes the same.
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from belvedere.errors import PipelineError
+from belvedere.operators.sinks import BagSink, KeyedSink, key_codec, row_codec
+from belvedere.pipeline import ledger
+from belvedere.pipeline.coordinator import Coordinator
+from belvedere.pipeline.corrections import CORRECTIONS
+from belvedere.pipeline.intent import REPAIR
+from belvedere.pipeline.verify import Difference, Verification, verify
+from belvedere.views.catalog import read_state
+from belvedere.views.definitions import ViewDefinition
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def repair(coordinator: Coordinator, spark: SparkSession, name: str) -> Verification:
+    """Verify a view and correct what is wrong, at most `verify.SHOWN` records at a time."""
+    if not coordinator.acquire():
+        raise PipelineError("a pipeline is running on this database: stop it, then repair")
+    try:
+        while coordinator.store.catalog.get_one("intent") is not None:
+            coordinator.step()  # an epoch that a crash left open comes first
+        first = found = verify(coordinator.store, spark, name)
+        while found.differences:
+            _correct(coordinator, name, found.differences)
+            found = verify(coordinator.store, spark, name)
+        return first
+    finally:
+        coordinator.release()
+
+
+def _correct(coordinator: Coordinator, name: str, differences: tuple[Difference, ...]) -> None:
+    view = coordinator.store.catalog.read(read_state).view(name)
+    data = _corrections(view, differences)
+    key = f"repair/{uuid.uuid4().hex}"
+    coordinator.store.catalog.transact(lambda t: t.put(key, data))
+    try:
+        coordinator.step(decide=lambda head, *_: ledger.Choice(REPAIR, head.vector, repair=key))
+    finally:
+        coordinator.store.catalog.transact(lambda t: t.delete(key))
+
+
+def _corrections(view: ViewDefinition, differences: tuple[Difference, ...]) -> bytes:
+    """Records to write: a new value, or for counted rows what to add to the count."""
+    rows = [_correction(view.planned.sink, view.schema.names, d) for d in differences]
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, CORRECTIONS) as writer:
+        writer.write_table(pa.Table.from_pylist(rows, schema=CORRECTIONS))
+    return bytes(sink.getvalue())
+
+
+def _correction(sink: KeyedSink | BagSink, names: tuple[str, ...], difference: Difference) -> dict[str, Any]:
+    row = difference.expected or difference.found or {}
+    values = [row[name] for name in names]
+    if isinstance(sink, BagSink):
+        add = difference.times if difference.kind == "missing" else -difference.times
+        key = key_codec(sink.types, sink.order).encode_one([values[i] for i in sink.order])
+        return {"table": sink.table, "key": key, "value": None, "add": add}
+    key = key_codec(sink.types, sink.key).encode_one([values[i] for i in sink.key]) if sink.key else b""
+    value = row_codec(sink.types, sink.value).encode_one([values[i] for i in sink.value]) if sink.value else b""
+    return {"table": sink.table, "key": key, "value": value if difference.expected else None, "add": 0}

@@ -1,0 +1,197 @@
+"""Epochs on Spark: one small job, however many views there are.
+
+    narrow    one task plays all view managers and runs every level: one stage, no exchange
+    wide      mapInArrow(level 0) -> repartitionById -> mapInArrow(level 1) -> ... -> collect(acks)
+
+Rows never travel through the JVM one by one: tasks read the log themselves, and envelopes carry Arrow buffers. Only acks
+come back to the driver. Which width is faster follows from measured times (`Width`), results are the same.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from belvedere.errors import PipelineError, Stale
+from belvedere.pipeline.intent import Intent
+from belvedere.pipeline.java import ensure_java
+from belvedere.pipeline.ledger import load_plan
+from belvedere.pipeline.manager import Ack, Attempt, Envelope, ack_to_json, run_narrow
+from belvedere.pipeline.width import Width
+from belvedere.readers.to_spark import Batches, map_in_arrow
+from belvedere.stores.base import Store
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+ENVELOPE = "task int, level int, slot int, node bigint, part int, payload binary"
+_FIELDS = ["task", "level", "slot", "node", "part", "payload"]
+_ARROW = pa.schema(
+    [("task", pa.int32()), ("level", pa.int32()), ("slot", pa.int32()), ("node", pa.int64()), ("part", pa.int32()), ("payload", pa.binary())]
+)
+ACK_LEVEL = -1
+_STALE = "BELVEDERE-STALE"
+_PIECE = 32 << 20  # bytes per envelope: a row of Spark's shuffle should stay far below 2 GiB
+
+
+def session(master: str = "local[*]", **options: str) -> SparkSession:
+    """A Spark session for this process, made if there is none; in local mode failed tasks are retried."""
+    ensure_java()
+    os.environ["PYSPARK_PYTHON"] = sys.executable  # else workers run the system's interpreter, without our packages
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    from pyspark.sql import SparkSession
+
+    cores = master[6:-1] if master.startswith("local[") and "," not in master else ""
+    builder = SparkSession.builder.master(f"local[{cores},4]" if cores else master).appName("belvedere")
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.memory": "1g",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.ansi.enabled": "true",
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "64",
+        "spark.pyspark.python": sys.executable,
+        "spark.log.level": "ERROR",
+        **options,
+    }
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+@dataclass(slots=True)
+class SparkRunner:
+    """Runs intents on a Spark session."""
+
+    store: Store
+    spark: SparkSession
+    width: Width
+
+    def run(self, intent: Intent) -> list[Ack]:
+        plan = load_plan(self.store, intent)
+        wide = self.width.wide(intent, plan.graph.depth)
+        with self.width.measured(intent, wide):
+            return self._collect(self._wide(intent, plan.graph.depth) if wide else self._narrow(intent), intent)
+
+    def _narrow(self, intent: Intent) -> DataFrame:
+        store, data = self.store, intent.to_bytes()
+
+        def task(batches: Batches) -> Iterator[pa.RecordBatch]:
+            for _ in batches:
+                pass
+            with _stale_named():
+                acks = run_narrow(store, load_plan(store, Intent.from_bytes(data)))
+            yield _rows([_ack_row(a) for a in acks])
+
+        return map_in_arrow(self.spark.range(0, 1, 1, 1), task, ENVELOPE)
+
+    def _wide(self, intent: Intent, depth: int) -> DataFrame:
+        tasks = min(intent.slots, self.width.tasks)
+        frame = map_in_arrow(self.spark.range(0, tasks, 1, tasks), _level(self.store, intent, 0, tasks), ENVELOPE)
+        for level in range(1, depth):
+            exchanged = frame.repartitionById(tasks, frame["task"])
+            frame = map_in_arrow(exchanged, _level(self.store, intent, level, tasks), ENVELOPE)
+        return frame
+
+    def _collect(self, frame: DataFrame, intent: Intent) -> list[Ack]:
+        from pyspark.errors import PySparkException
+
+        context = self.spark.sparkContext
+        context.setJobGroup(f"belvedere-{intent.epoch}", f"epoch {intent.epoch}: {intent.kind}, {intent.operations} operations")
+        try:
+            rows = frame.collect()  # acks only: levels before the last send their envelopes on
+        except PySparkException as error:
+            if _STALE in str(error):
+                raise Stale(f"an attempt of epoch {intent.epoch} met its future") from error
+            raise PipelineError(f"epoch {intent.epoch} failed in Spark: {_cause(str(error))}") from error
+        return [_ack(bytes(row["payload"])) for row in rows]
+
+
+def _level(store: Store, intent: Intent, level: int, tasks: int) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
+    data = intent.to_bytes()
+
+    def task(batches: Batches) -> Iterator[pa.RecordBatch]:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        assert context is not None
+        mine = context.partitionId()
+        plan = load_plan(store, Intent.from_bytes(data))
+        incoming, acks = _opened(batches)
+        with _stale_named():
+            attempt = Attempt(store, plan, [s for s in range(plan.intent.slots) if s % tasks == mine])
+            outgoing, ack = attempt.run(level, incoming)
+            attempt.commit()
+        yield _rows([*({"task": mine, "level": ACK_LEVEL, "slot": 0, "node": 0, "part": 0, "payload": a} for a in acks), _ack_row(ack, mine)])
+        for envelope in outgoing:
+            yield from _sealed(envelope, tasks)
+
+    return task
+
+
+def _opened(batches: Batches) -> tuple[list[Envelope], list[bytes]]:
+    envelopes, acks = [], []
+    for batch in batches:
+        if batch.schema.names != _FIELDS:
+            continue  # level 0 is fed by a range that only starts the tasks
+        for row in batch.to_pylist():  # one row per envelope, not per change
+            if row["level"] == ACK_LEVEL:
+                acks.append(row["payload"])
+            else:
+                table = pa.ipc.open_stream(row["payload"]).read_all()
+                envelopes.append(Envelope(row["level"], row["slot"], row["node"], row["part"], table))
+    return envelopes, acks
+
+
+def _sealed(envelope: Envelope, tasks: int) -> Iterator[pa.RecordBatch]:
+    pieces = max(1, envelope.table.nbytes // _PIECE)
+    rows = -(-envelope.table.num_rows // pieces)
+    for start in range(0, envelope.table.num_rows, rows):
+        sink = pa.BufferOutputStream()
+        part = envelope.table.slice(start, rows).combine_chunks()
+        with pa.ipc.new_stream(sink, part.schema) as writer:
+            writer.write_table(part)
+        address = {"task": envelope.slot % tasks, "level": envelope.level, "slot": envelope.slot, "node": envelope.node, "part": envelope.part}
+        yield _rows([{**address, "payload": sink.getvalue().to_pybytes()}])
+
+
+def _rows(rows: list[dict[str, Any]]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist(rows, schema=_ARROW)
+
+
+def _ack_row(ack: Ack, task: int = 0) -> dict[str, Any]:
+    return {"task": task, "level": ACK_LEVEL, "slot": 0, "node": 0, "part": 0, "payload": json.dumps(ack_to_json(ack)).encode()}
+
+
+def _ack(data: bytes) -> Ack:
+    d = json.loads(data)
+    written = {int(k): v for k, v in d["written"].items()}
+    errors = {int(t): {int(s): n for s, n in slots.items()} for t, slots in d["errors"].items()}
+    return Ack(d["level"], tuple(d["slots"]), d["operations"], d["changes"], written, errors, d["seconds"], d["last_time"])
+
+
+class _stale_named:
+    """Lets a Stale of a task be recognised in the text of the error that reaches the driver."""
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: Any, error: BaseException | None, _: Any) -> None:
+        if isinstance(error, Stale):
+            raise RuntimeError(f"{_STALE}: {error}") from error
+
+
+def _cause(text: str) -> str:
+    """The Python error of a failed task, out of the JVM's long report."""
+    lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith(("at ", "File ", "^"))]
+    named = [line for line in lines if "Error" in line or "Exception" in line]
+    return (named[-1] if named else lines[0] if lines else text).strip()
+

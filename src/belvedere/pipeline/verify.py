@@ -1,0 +1,150 @@
+"""Verify: recompute a view from its base table with Spark SQL, as of one epoch, and compare.
+
+    missing      the recomputation has the row, the view has not
+    extra        the view has it, the recomputation has not
+    different    both have the key, with different values
+
+The two engines check each other: views are maintained with DuckDB and Arrow, the recomputation runs the user's own text in
+Spark. Doubles are compared with a relative tolerance, because Spark adds them in an order of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from belvedere.errors import ViewInError
+from belvedere.readers.base_rows import rows_at
+from belvedere.readers.cut import Cut, check_readable, open_cut
+from belvedere.readers.problems import problems
+from belvedere.readers.to_spark import Batches, map_in_arrow, spark_schema, view_frame
+from belvedere.sql.dialect import parse
+from belvedere.sql.rename import renamed
+from belvedere.stores.base import Store
+from belvedere.types import Epoch, SqlType
+from belvedere.views.definitions import TableDefinition, ViewDefinition
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+TOLERANCE = 1e-9
+SHOWN = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    kind: str  # missing, extra or different
+    expected: dict[str, Any] | None
+    found: dict[str, Any] | None
+    times: int = 1  # for counted rows: by how many
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    view: str
+    epoch: Epoch
+    rows: int
+    counts: dict[str, int]
+    differences: tuple[Difference, ...]  # at most SHOWN
+    problem: str = ""
+
+    @property
+    def ok(self) -> bool:
+        return not self.problem and not sum(self.counts.values())
+
+
+def verify(store: Store, spark: SparkSession, name: str) -> Verification:
+    with open_cut(store) as cut:
+        view = cut.state.view(name)
+        try:
+            check_readable(cut.state, view, lambda v: problems(cut, v))
+        except ViewInError as error:
+            return Verification(view.name, cut.epoch, 0, {}, (), str(error))
+        return compare(cut, spark, view)
+
+
+def compare(cut: Cut, spark: SparkSession, view: ViewDefinition) -> Verification:
+    expected = recomputed(cut, spark, view)
+    found = view_frame(cut.store, spark, view, cut.epoch)
+    differing = (_by_key if view.planned.unique else _by_row)(spark, view, expected, found).cache()
+    try:
+        counts = {row["kind"]: row["count"] for row in differing.groupBy("kind").count().collect()}
+        shown = tuple(_difference(row.asDict(recursive=True)) for row in differing.limit(SHOWN).collect())
+        rows = found.count()
+    finally:
+        differing.unpersist()
+    return Verification(view.name, cut.epoch, rows, counts, shown)
+
+
+def recomputed(cut: Cut, spark: SparkSession, view: ViewDefinition) -> DataFrame:
+    """The view's own SELECT, run by Spark over the base rows of the cut."""
+    table = next(t for t in cut.state.tables.values() if t.id == view.planned.source)
+    base = f"belvedere_base_{table.id}"
+    table_frame(cut, spark, table).createOrReplaceTempView(base)
+    frame = spark.sql(renamed(parse(view.select), {table.name: base}))
+    return frame.toDF(*view.schema.names)
+
+
+def table_frame(cut: Cut, spark: SparkSession, table: TableDefinition) -> DataFrame:
+    """A base table at a cut, read inside a task."""
+    store, epoch, vector = cut.store, cut.epoch, cut.vector
+
+    def task(batches: Batches) -> Iterator[pa.RecordBatch]:
+        for _ in batches:
+            pass
+        for rows in rows_at(store, table, epoch, vector):
+            yield from rows.to_batches()
+
+    return map_in_arrow(spark.range(0, 1, 1, 1), task, spark_schema(table.schema))
+
+
+def _by_key(spark: SparkSession, view: ViewDefinition, expected: DataFrame, found: DataFrame) -> DataFrame:
+    keys = [_quoted(name) for name in view.schema.key]
+    others = [(_quoted(c.name), c.type) for c in view.schema.columns]
+    match = " AND ".join(f"e.{k} <=> f.{k}" for k in keys) or "true"
+    same = " AND ".join(_equal(f"e.{name}", f"f.{name}", kind) for name, kind in others)
+    columns = ", ".join(name for name, _ in others)
+    expected.selectExpr("*", "1 AS _here").createOrReplaceTempView("belvedere_expected")
+    found.selectExpr("*", "1 AS _here").createOrReplaceTempView("belvedere_found")
+    return spark.sql(
+        f"SELECT CASE WHEN f._here IS NULL THEN 'missing' WHEN e._here IS NULL THEN 'extra' ELSE 'different' END AS kind, "
+        f"IF(e._here IS NULL, NULL, struct({_prefixed('e', columns)})) AS expected, "
+        f"IF(f._here IS NULL, NULL, struct({_prefixed('f', columns)})) AS found, 1L AS times "
+        f"FROM belvedere_expected e FULL OUTER JOIN belvedere_found f ON {match} "
+        f"WHERE e._here IS NULL OR f._here IS NULL OR NOT ({same})"
+    )
+
+
+def _by_row(spark: SparkSession, view: ViewDefinition, expected: DataFrame, found: DataFrame) -> DataFrame:
+    columns = [_quoted(name) for name in view.schema.names]
+    listed = ", ".join(columns)
+    expected.createOrReplaceTempView("belvedere_expected")
+    found.createOrReplaceTempView("belvedere_found")
+    return spark.sql(
+        f"SELECT IF(times > 0, 'missing', 'extra') AS kind, IF(times > 0, struct({listed}), NULL) AS expected, "
+        f"IF(times < 0, struct({listed}), NULL) AS found, abs(times) AS times FROM "
+        f"(SELECT {listed}, sum(w) AS times FROM (SELECT {listed}, 1L AS w FROM belvedere_expected "
+        f"UNION ALL SELECT {listed}, -1L AS w FROM belvedere_found) GROUP BY {listed}) WHERE times <> 0"
+    )
+
+
+def _equal(left: str, right: str, kind: SqlType) -> str:
+    if kind.name != "double":
+        return f"{left} <=> {right}"
+    close = f"abs({left} - {right}) <= {TOLERANCE}D * greatest(abs({left}), abs({right}))"
+    return f"({left} <=> {right} OR coalesce({close}, false))"
+
+
+def _prefixed(alias: str, columns: str) -> str:
+    return ", ".join(f"{alias}.{name}" for name in columns.split(", "))
+
+
+def _quoted(name: str) -> str:
+    return f"`{name.replace('`', '``')}`"
+
+
+def _difference(row: dict[str, Any]) -> Difference:
+    return Difference(row["kind"], row["expected"], row["found"], int(row["times"]))

@@ -1,0 +1,80 @@
+"""Rows of base tables as columns, now or as of a committed vector.
+
+Base tables keep no versions. Rows as of a vector are a snapshot minus what was logged after the vector, by before-images;
+for a table without them its delta view has the rows (review 18).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from belvedere.changes.net import NetChanges, combined, net_operations
+from belvedere.encoding import KeyCodec, RowCodec
+from belvedere.stores.base import Store
+from belvedere.types import Epoch, Schema
+from belvedere.views.definitions import TableDefinition
+
+
+@lru_cache(maxsize=256)
+def codecs(schema: Schema) -> tuple[KeyCodec, RowCodec]:
+    keys = KeyCodec(tuple(c.type for c in schema.key_columns), normalize=False)
+    return keys, RowCodec(tuple(c.type for c in schema.value_columns))
+
+
+def decode_rows(schema: Schema, keys: pa.BinaryArray, values: pa.BinaryArray) -> list[pa.Array]:
+    """Columns in schema order."""
+    key_codec, row_codec = codecs(schema)
+    found = dict(zip(schema.key, key_codec.decode(keys), strict=True))
+    found |= dict(zip((c.name for c in schema.value_columns), row_codec.decode(values), strict=True))
+    return [found[name] for name in schema.names]
+
+
+def rows_as_of(
+    store: Store, table: TableDefinition, vector: dict[str, int], low: bytes = b"", high: bytes | None = None
+) -> Iterator[tuple[pa.Array, pa.Array]]:
+    """Base rows as of a vector: a snapshot minus what was logged after the vector, by before-images (review 18)."""
+    with store.base.snapshot() as snapshot:
+        later = _later(store, table, vector, low, high)
+        if later is None:
+            yield from snapshot.scan(table.id, low, high)
+            return
+        present = pc.is_valid(later.before)
+        yield later.keys.filter(present), later.before.filter(present)
+        for keys, values in snapshot.scan(table.id, low, high):
+            untouched = pc.invert(pc.is_in(keys, later.keys))
+            yield keys.filter(untouched), values.filter(untouched)
+
+
+def _later(store: Store, table: TableDefinition, vector: dict[str, int], low: bytes, high: bytes | None) -> NetChanges | None:
+    """Net changes in the range since the vector, at least up to the snapshot that the caller has open.
+
+    Operations after the snapshot do no harm: their before-image is the row of the snapshot, or an earlier one.
+    """
+    blocks = [b for s, end in store.base.end().items() for b in store.base.read_log(s, vector.get(s, 0), end) if b.table == table.id]
+    if not blocks:
+        return None
+    keys, before = combined([b.keys for b in blocks]), combined([b.before for b in blocks])
+    mask = pc.greater_equal(keys, low)
+    if high is not None:
+        mask = pc.and_(mask, pc.less(keys, high))
+    keys, before = keys.filter(mask), before.filter(mask)
+    return net_operations(keys, before, before) if len(keys) else None
+
+
+def rows_at(store: Store, table: TableDefinition, epoch: Epoch, vector: dict[str, int]) -> Iterator[pa.Table]:
+    """Rows of a base table at a committed cut that the caller holds."""
+    for keys, values in _delta_rows(store, table, epoch) if table.delta else rows_as_of(store, table, vector):
+        yield pa.table(decode_rows(table.schema, keys, values), schema=table.schema.arrow)
+
+
+def _delta_rows(store: Store, table: TableDefinition, epoch: Epoch) -> Iterator[tuple[pa.Array, pa.Array]]:
+    for slot in range(store.state.slots):
+        reader = store.state.reader(slot, epoch)
+        try:
+            yield from reader.scan(table.delta)
+        finally:
+            reader.close()

@@ -1,0 +1,123 @@
+"""Reading one committed cut (rule R6).
+
+    1. the committed epoch and the definitions, in one reading of the catalog
+    2. all slots as of that epoch; a slot whose history no longer reaches it says Stale: start again
+    3. the views are still there; else what was read may have been half removed
+
+All views of a cut show the same positions of all streams, also while epochs commit. Long reads hold a pin.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TypeVar
+
+import pyarrow as pa
+
+from belvedere.encoding import prefix_range
+from belvedere.errors import CatalogError, Stale, ViewInError, ViewNotReady
+from belvedere.readers.rows import ViewRows
+from belvedere.stores.base import Store
+from belvedere.types import Epoch
+from belvedere.views.catalog import CatalogState, read_state
+from belvedere.views.definitions import LIVE, ViewDefinition
+from belvedere.views.pins import pinned
+
+T = TypeVar("T")
+_HEAD = struct.Struct("<QQ")
+_TRIES = 100
+
+
+class CatalogCache:
+    """The catalog as this process last read it; one small read tells whether it is still current."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self._state: CatalogState | None = None
+
+    def current(self) -> tuple[Epoch, CatalogState]:
+        """The committed epoch, and definitions that are as new as it."""
+        head = self.store.catalog.get_one("head")
+        if head is not None and self._state is not None:
+            epoch, version = _HEAD.unpack_from(head)
+            if version == self._state.head.version:
+                return epoch, self._state
+        self._state = self.store.catalog.read(read_state)
+        return self._state.head.epoch, self._state
+
+    def state(self) -> CatalogState:
+        return self.current()[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """What one reader sees: an epoch, and what names stood for at that epoch."""
+
+    store: Store
+    epoch: Epoch
+    vector: dict[str, int]
+    state: CatalogState
+
+    def scan(self, view: ViewDefinition, low: bytes = b"", high: bytes | None = None) -> Iterator[tuple[pa.BinaryArray, pa.BinaryArray]]:
+        """Records of a view, slot after slot, in key order within a slot."""
+        for slot in range(self.store.state.slots):
+            reader = self.store.state.reader(slot, self.epoch)
+            try:
+                yield from reader.scan(view.planned.sink.table, low, high)
+            finally:
+                reader.close()
+
+    def rows(self, view: ViewDefinition, prefix: bytes = b"", ordered: bool = False) -> pa.Table:
+        """All rows of a view whose key begins with `prefix`."""
+        shape = ViewRows.of(view)
+        low, high = prefix_range(prefix) if prefix else (b"", None)
+        batches = list(self.scan(view, low, high))
+        if not batches:
+            return shape.schema.arrow.empty_table()
+        if ordered and len(batches) > 1:
+            keys, values = (pa.concat_arrays([b[i] for b in batches]) for i in (0, 1))
+            order = pa.compute.sort_indices(keys)
+            batches = [(keys.take(order), values.take(order))]
+        return pa.concat_tables([shape.decode(k, v) for k, v in batches])
+
+
+@contextmanager
+def open_cut(store: Store) -> Iterator[Cut]:
+    """A cut that stays readable until the end of the block, however many epochs are committed meanwhile."""
+    with pinned(store) as pin:
+        state = store.catalog.read(read_state)
+        yield Cut(store, pin.epoch, pin.vector, state)
+
+
+def at_cut(store: Store, read: Callable[[Cut], T]) -> T:
+    """What `read` returns for one cut; started again when history or definitions moved away under it."""
+    for _ in range(_TRIES):
+        state = store.catalog.read(read_state)
+        try:
+            result = read(Cut(store, state.head.epoch, state.head.vector, state))
+        except Stale:
+            continue
+        if _still_there(state, store.catalog.read(read_state)):
+            return result
+    with open_cut(store) as cut:
+        return read(cut)
+
+
+def _still_there(before: CatalogState, after: CatalogState) -> bool:
+    """No view that could be read before has been dropped since."""
+    return before.head.version == after.head.version or {v.id for v in before.views.values()} <= {v.id for v in after.views.values()}
+
+
+def check_readable(state: CatalogState, view: ViewDefinition, errors: Callable[[ViewDefinition], list[dict[str, object]]]) -> None:
+    """Raise if the view is not live yet, or in error."""
+    status = state.status.get(view.id)
+    if status is None:
+        raise CatalogError(f"view {view.name} was dropped")
+    if status.state != LIVE:
+        what = "has not been started" if status.state == "requested" else f"is being built ({status.loaded} rows so far)"
+        raise ViewNotReady(f"view {view.name} {what}: run catch_up(), or start() a pipeline and wait")
+    if status.in_error:
+        raise ViewInError(view.name, errors(view))

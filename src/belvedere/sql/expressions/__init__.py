@@ -1,0 +1,32 @@
+"""Scalar expressions: Spark's ANSI meaning, DuckDB's text.
+
+    lower(parse("price * 2 > 10"), resolve)  ->  Typed(sql, type, raises, ...)
+
+Lowered text assumes a connection from `connect()` (time zone UTC). `SUPPORTED` is the allow-list; what is not on it
+raises `Unsupported`. Where evaluation raises, TRY({'v': <sql>}) IS NULL finds the rows.
+"""
+
+from belvedere.sql.expressions.casts import cast_to
+from belvedere.sql.expressions.coercion import aggregate_type, common_type
+from belvedere.sql.expressions.dialect import SparkSql, parse
+from belvedere.sql.expressions.engine import connect
+from belvedere.sql.expressions.lowering import lower, lower_condition, sql_type
+from belvedere.sql.expressions.supported import SUPPORTED, Supported
+from belvedere.sql.expressions.typed import Resolver, Typed, raise_sql
+
+__all__ = [
+    "SUPPORTED",
+    "Resolver",
+    "SparkSql",
+    "Supported",
+    "Typed",
+    "aggregate_type",
+    "cast_to",
+    "common_type",
+    "connect",
+    "lower",
+    "lower_condition",
+    "parse",
+    "raise_sql",
+    "sql_type",
+]

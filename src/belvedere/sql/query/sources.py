@@ -1,0 +1,154 @@
+"""FROM and JOIN: relations side by side, and which of their columns a name means."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from belvedere.errors import SqlError
+from belvedere.sql.expressions import Typed, cast_to, common_type
+from belvedere.sql.query.context import Context
+from belvedere.sql.query.refusal import NotAnswered, only
+from belvedere.sql.query.stage import Field, Output, Relation, Stage, bind, stage_of, text_of
+
+_SIDES = {"": "JOIN", "LEFT": "LEFT JOIN", "RIGHT": "RIGHT JOIN", "FULL": "FULL JOIN"}
+_HALF = {"SEMI": "SEMI JOIN", "ANTI": "ANTI JOIN"}
+
+
+def source(query: exp.Select, context: Context) -> Stage:
+    start = query.args.get("from_")
+    if start is None:
+        return Stage("(SELECT 1)", (), {}, context.outer)
+    stage = _relation(start.this, context)
+    crossed = False
+    for join in query.args.get("joins") or []:
+        crossed = crossed or join.kind == "CROSS"
+        if crossed and join.side in ("RIGHT", "FULL"):  # the parser does not tell whether a comma or CROSS JOIN came before
+            raise NotAnswered(f"{join.side} JOIN after a comma or CROSS JOIN", "write it first")
+        stage = _joined(stage, join, context)
+    return stage
+
+
+def renamed(relation: Relation, alias: exp.Expr | None) -> Relation:
+    """The relation with the column names of `AS t (a, b)`."""
+    columns: Sequence[exp.Expr] = alias.args.get("columns") or [] if alias else []
+    if not columns:
+        return relation
+    if len(columns) != len(relation.outputs):
+        raise SqlError(f"{text_of(alias) if alias else ''} names {len(columns)} column(s), the relation has {len(relation.outputs)}")
+    return replace(relation, outputs=tuple(Output(c.name, o.type, o.column) for c, o in zip(columns, relation.outputs, strict=True)))
+
+
+def _relation(node: exp.Expr, context: Context) -> Stage:
+    alias = node.args.get("alias")
+    if isinstance(node, exp.Table):
+        only(node, ("this", "alias", "db", "catalog"))
+        found = _table(node, context)
+    elif isinstance(node, exp.Subquery) and isinstance(node.this, exp.Query) and not isinstance(node.this, exp.Table):
+        only(node, ("this", "alias"))
+        found = context.answer(node.this, context)
+    elif isinstance(node, exp.Subquery):
+        raise NotAnswered("a join in parentheses")
+    elif isinstance(node, exp.Values):
+        only(node, ("expressions", "alias"))
+        found = _values(node)
+    else:
+        raise NotAnswered(f"{text_of(node)} in FROM")
+    name = node.alias_or_name if isinstance(node, exp.Table) else node.alias
+    return stage_of(renamed(found, alias), context.fresh("r"), name, context.key, context.outer)
+
+
+def _values(node: exp.Values) -> Relation:
+    """VALUES as a union of its rows, with the common type of every column."""
+    nowhere = Stage("", (), {})
+    rows = [
+        [nowhere.lower(bind(v, nowhere.find)) for v in (row.expressions if isinstance(row, exp.Tuple) else [row])]
+        for row in node.expressions
+    ]
+    if len({len(row) for row in rows}) != 1:
+        raise SqlError("the rows of VALUES have different numbers of columns")
+    types = [common_type(value.type for value in column) for column in zip(*rows, strict=True)]
+    texts = [", ".join(f"{cast_to(v, t).sql} AS c{i}" for i, (v, t) in enumerate(zip(row, types, strict=True))) for row in rows]
+    outputs = tuple(Output(f"col{i + 1}", kind, f"c{i}") for i, kind in enumerate(types))
+    return Relation(" UNION ALL ".join(f"SELECT {text}" for text in texts), outputs)
+
+
+def _table(node: exp.Table, context: Context) -> Relation:
+    if not isinstance(node.this, exp.Identifier):
+        raise NotAnswered(f"{text_of(node.this)} in FROM")
+    if node.args.get("db"):
+        raise SqlError(f"{text_of(node)}: tables and views here have no database in front of their names")
+    return context.relation(node.name)
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """A column of USING on both sides."""
+
+    name: str
+    left: Field
+    right: Field
+
+
+def _joined(left: Stage, join: exp.Join, context: Context) -> Stage:
+    only(join, ("this", "on", "using", "side", "kind", "method"))
+    if join.method not in ("", "NATURAL") or join.kind not in ("", "INNER", "OUTER", "CROSS", *_HALF):
+        raise NotAnswered(f"{text_of(join)}")
+    right = _relation(join.this, context)
+    pairs = _pairs(left, right, join)
+    both = replace(left, fields=left.fields + right.fields, values={**left.values, **right.values})
+    test = _condition(both, join, pairs)
+    if join.kind in _HALF:
+        keys = tuple(p.left for p in pairs)
+        fields = (*keys, *(f for f in left.fields if f not in keys))
+        return replace(left, sql=f"{left.sql} {_HALF[join.kind]} {right.sql} ON {test or 'TRUE'}", fields=fields)
+    if test is None and not join.side:
+        return replace(both, sql=f"{left.sql} CROSS JOIN {right.sql}")
+    joined = replace(both, sql=f"{left.sql} {_SIDES[join.side]} {right.sql} ON {test or 'TRUE'}")
+    return _merged(joined, pairs, join.side, context) if pairs else joined
+
+
+def _pairs(left: Stage, right: Stage, join: exp.Join) -> list[_Pair]:
+    names = [column.name for column in join.args.get("using") or []]
+    if join.method == "NATURAL":
+        there = {f.name.lower() for f in right.fields}
+        names = [f.name for f in left.fields if f.visible and f.name.lower() in there]
+    return [_Pair(name, _one(left, name), _one(right, name)) for name in names]
+
+
+def _one(stage: Stage, name: str) -> Field:
+    found = [f for f in stage.fields if f.visible and f.name.lower() == name.lower()]
+    if len(found) != 1:
+        raise SqlError(f"USING ({name}): {'both sides must have the column' if not found else 'the column is ambiguous'}")
+    return found[0]
+
+
+def _condition(both: Stage, join: exp.Join, pairs: Sequence[_Pair]) -> str | None:
+    if pairs:
+        tests = [exp.EQ(this=p.left.bound, expression=p.right.bound) for p in pairs]
+        return " AND ".join(both.condition(test, "USING").sql for test in tests)
+    on = join.args.get("on")
+    return both.condition(bind(on, both.find), "ON").sql if on is not None else None
+
+
+def _merged(stage: Stage, pairs: Sequence[_Pair], side: str, context: Context) -> Stage:
+    """USING gives one column for two: the side that is always there, or whichever is there after a FULL JOIN."""
+    fields: list[Field] = []
+    values = dict(stage.values)
+    gone = {f.key for p in pairs for f in (p.left, p.right)}
+    for pair in pairs:
+        kept = pair.right if side == "RIGHT" else pair.left
+        if side == "FULL":
+            kept = Field(context.key(pair.name), "", pair.name)
+            values[kept.text] = _either(stage, pair)
+        fields.append(kept)
+    first = {f.key for f in fields}
+    # Before the others, because t.* gives them out first.
+    hidden = [replace(f, visible=False) for f in stage.fields if f.key in gone - first]
+    return replace(stage, fields=(*fields, *hidden, *(f for f in stage.fields if f.key not in gone)), values=values)
+
+
+def _either(stage: Stage, pair: _Pair) -> Typed:
+    return stage.lower(exp.Coalesce(this=pair.left.bound, expressions=[pair.right.bound]))

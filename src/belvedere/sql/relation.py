@@ -1,0 +1,50 @@
+"""Relations that a query can name, and how columns are found in them.
+
+Names are compared without case, as Spark does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from belvedere.errors import SqlError
+from belvedere.sql.expressions import Typed
+from belvedere.types import Column, SqlType
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A column that an expression may refer to: `sql` is how DuckDB finds it."""
+
+    relation: str
+    name: str
+    type: SqlType
+    sql: str
+    nullable: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    fields: tuple[Field, ...]
+
+    def find(self, column: exp.Column) -> Field:
+        wanted, relation = column.name.lower(), column.table.lower()
+        found = [f for f in self.fields if f.name.lower() == wanted and (not relation or f.relation.lower() == relation)]
+        if len(found) == 1:
+            return found[0]
+        name = f"{column.table}.{column.name}" if relation else column.name
+        if not found:
+            known = ", ".join(dict.fromkeys(f.name for f in self.fields))
+            raise SqlError(f"there is no column {name}: the columns are {known}")
+        raise SqlError(f"column {name} is ambiguous: write it with its table")
+
+    def resolve(self, column: exp.Column) -> Typed:
+        found = self.find(column)
+        return Typed(sql=found.sql, type=found.type, raises=False, nullable=found.nullable)
+
+
+def scope_of(relation: str, columns: Sequence[Column], sql: Callable[[int], str]) -> Scope:
+    return Scope(tuple(Field(relation, c.name, c.type, sql(i), c.nullable) for i, c in enumerate(columns)))

@@ -1,0 +1,135 @@
+"""Status and metrics: where every view stands, derived from the store's manifests (rule R4), never from a driver's memory."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from prometheus_client import CollectorRegistry, Gauge, generate_latest
+
+from belvedere.operators.graph import state_tables
+from belvedere.pipeline import ledger
+from belvedere.stores.base import CatalogTransaction, Store
+from belvedere.types import Epoch, Position
+from belvedere.views.catalog import CatalogState, read_state
+from belvedere.views.definitions import LIVE, ViewDefinition
+
+
+@dataclass(frozen=True, slots=True)
+class ViewInfo:
+    name: str
+    state: str
+    epoch: Epoch  # the committed epoch that readers see; 0 while the view is built
+    lag_operations: int
+    lag_seconds: float
+    loaded_rows: int
+    touched_rows: int  # records of the view table written by recent epochs
+    state_records: int  # of the view table and its auxiliary views
+    state_bytes: int
+    errors: int
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    url: str
+    epoch: Epoch
+    committed: Position
+    written: Position
+    coordinator: str  # "" if none is alive
+    views: tuple[ViewInfo, ...]
+    epochs: tuple[dict[str, Any], ...]  # manifests of recent epochs, oldest first
+
+    @property
+    def lag_operations(self) -> int:
+        return self.written - self.committed
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def read_status(store: Store, recent: int = 20) -> Status:
+    def body(t: CatalogTransaction) -> tuple[CatalogState, list[dict[str, Any]]]:
+        return read_state(t), ledger.manifests(t)[-recent:]
+
+    state, epochs = store.catalog.read(body)
+    end = store.base.end()
+    committed = {s: state.head.vector.get(s, 0) for s in end}
+    seconds = _lag_seconds(store, committed, end)
+    behind = sum(end[s] - committed[s] for s in end)
+    holder = ledger.holder(store, time.time())
+    views = tuple(_view(store, state, v, behind, seconds, epochs) for v in sorted(state.definitions(), key=lambda v: v.name))
+    owner = f"{holder.host} pid {holder.pid}" if holder else ""
+    return Status(store.url, state.head.epoch, sum(committed.values()), sum(end.values()), owner, views, tuple(epochs))
+
+
+def _lag_seconds(store: Store, committed: dict[str, Position], end: dict[str, Position]) -> float:
+    """The age of the oldest operation that is not in the views."""
+    oldest = [
+        next(store.base.read_log(s, committed[s], store.base.cut(s, committed[s], 1))).time for s in end if end[s] > committed[s]
+    ]
+    return max(0.0, time.time() - min(oldest)) if oldest else 0.0
+
+
+def _view(
+    store: Store, state: CatalogState, view: ViewDefinition, behind: int, seconds: float, epochs: list[dict[str, Any]]
+) -> ViewInfo:
+    status = state.status[view.id]
+    tables = [t for n in view.planned.nodes for t in state_tables(n)]
+    counts = [store.state.count(slot, table) for table in tables for slot in range(store.state.slots)]
+    touched = sum(m["written"].get(str(view.planned.sink.table), 0) for m in epochs)
+    live = status.state == LIVE
+    return ViewInfo(
+        view.name,
+        "in error" if status.in_error else status.state,
+        state.head.epoch if live else 0,
+        behind,
+        seconds,
+        status.loaded,
+        touched,
+        sum(c for c, _ in counts),
+        sum(b for _, b in counts),
+        status.in_error,
+    )
+
+
+def prometheus(status: Status) -> str:
+    """The status as Prometheus text."""
+    registry = CollectorRegistry()
+
+    def gauge(name: str, text: str, labels: tuple[str, ...] = ()) -> Gauge:
+        return Gauge(f"belvedere_{name}", text, labels, registry=registry)
+
+    gauge("committed_epoch", "last committed epoch").set(status.epoch)
+    gauge("committed_operations", "operations that are in every live view").set(status.committed)
+    gauge("written_operations", "operations in the change log").set(status.written)
+    gauge("coordinator_alive", "1 if a coordinator holds the lease").set(1 if status.coordinator else 0)
+    per_view = {
+        "view_lag_operations": "operations written but not in the view",
+        "view_lag_seconds": "age of the oldest operation that is not in the view",
+        "view_touched_rows": "view records written by recent epochs",
+        "view_state_records": "records of the view and its auxiliary views",
+        "view_state_bytes": "bytes of the view and its auxiliary views",
+        "view_errors": "rows that the view cannot evaluate",
+    }
+    for name, text in per_view.items():
+        metric = gauge(name, text, ("view",))
+        for view in status.views:
+            metric.labels(view.name).set(getattr(view, name.removeprefix("view_")))
+    live = gauge("view_live", "1 if the view is live and not in error", ("view",))
+    for view in status.views:
+        live.labels(view.name).set(1 if view.state == LIVE else 0)
+    _last_epoch(status, gauge)
+    return str(generate_latest(registry).decode())
+
+
+def _last_epoch(status: Status, gauge: Any) -> None:
+    if not status.epochs:
+        return
+    last = status.epochs[-1]
+    gauge("epoch_operations", "operations of the last epoch").set(last["operations"])
+    gauge("epoch_changes", "changes of rows in the last epoch").set(last["changes"])
+    gauge("epoch_seconds", "from intent to commit of the last epoch").set(last["committed"] - last["started"])
+    stages = gauge("epoch_stage_seconds", "time of a stage of the last epoch, over all view managers", ("stage",))
+    for stage, seconds in last["seconds"].items():
+        stages.labels(stage).set(seconds)

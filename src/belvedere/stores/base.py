@@ -1,0 +1,233 @@
+"""The store contract: what an engine may ask of a store, and what an implementer must promise.
+
+A store keeps bytes. It knows no schemas: keys are order-preserving encodings, values are encoded rows, both made
+by `belvedere.encoding`. It has three parts, each a small protocol:
+
+    Catalog      one transaction domain for lease, intents, commits and definitions          (rule R4)
+    BaseTables   the users' rows and the change log of operations on them                    (rules R6, R10)
+    StateTables  auxiliary and view tables, cut into slots, versioned by epoch               (rules R1, R2, R3)
+
+It is written for three very different stores: one writer process at a time per environment (LMDB), many clients with
+cell timestamps and check-and-mutate (HBase), client timestamps without order (Cassandra). `stores.memory` is the
+specification, `tests/conformance/test_stores.py` holds every store to it.
+
+Batches are Arrow binary arrays. In `values`, NULL means "delete" on the way in and "absent" on the way out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+import pyarrow as pa
+
+from belvedere.types import Epoch, Position
+
+T = TypeVar("T")
+TableId = int  # 1 .. 2**32-1, never reused (rule R7)
+Slot = int
+
+
+@dataclass(frozen=True, slots=True)
+class LogBlock:
+    """Operations on one base table, written by one transaction: an epoch contains all of a block or nothing.
+
+    `position` is the position of the first operation, `position + len(keys)` that of the next block. Operations on one
+    row stand in the order in which they happened. `values` is NULL for a delete. `before` is the row before the
+    operation, NULL where there was none; it is None as a whole if the table is written without before-images.
+    """
+
+    stream: str
+    position: Position
+    table: TableId
+    time: float
+    keys: pa.BinaryArray
+    values: pa.BinaryArray
+    before: pa.BinaryArray | None
+
+    @property
+    def end(self) -> Position:
+        return self.position + len(self.keys)
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """New values of some keys of one state table; `keys` are sorted and unique, a NULL value deletes.
+
+    `before` is what the writer read as of the epoch before (NULL = absent). Stores that keep the value before in an
+    undo block take it from here instead of reading again.
+    """
+
+    table: TableId
+    keys: pa.BinaryArray
+    values: pa.BinaryArray
+    before: pa.BinaryArray
+
+
+class CatalogTransaction(Protocol):
+    """Keys are short text such as `view/17`; values are small (below 1 MB)."""
+
+    def get(self, key: str) -> bytes | None: ...
+    def put(self, key: str, value: bytes) -> None: ...
+    def delete(self, key: str) -> None: ...
+    def scan(self, prefix: str) -> list[tuple[str, bytes]]: ...
+
+
+class Catalog(Protocol):
+    def transact(self, body: Callable[[CatalogTransaction], T]) -> T:
+        """Run `body` as one serializable transaction, durable when this returns. If `body` raises, nothing is written.
+
+        `body` may run more than once (check-and-mutate stores retry on conflict), so it must have no other effects.
+        A time-out whose outcome is unknown must be resolved by reading again before this returns or raises.
+        """
+
+    def read(self, body: Callable[[CatalogTransaction], T]) -> T:
+        """Run `body` on one snapshot of the whole catalog. Writing in it raises StoreError."""
+
+    def get_one(self, key: str) -> bytes | None:
+        """One committed value, made for latency: every point read of a view begins with it."""
+
+
+class BaseSnapshot(Protocol):
+    """All base tables as they are after every operation before `position`. Close it soon: it may pin pages."""
+
+    position: Position
+
+    def get(self, table: TableId, key: bytes) -> bytes | None: ...
+    def get_many(self, table: TableId, keys: pa.BinaryArray) -> pa.BinaryArray: ...
+    def scan(self, table: TableId, low: bytes = b"", high: bytes | None = None, batch: int = 100_000) -> Iterator[tuple[pa.BinaryArray, pa.BinaryArray]]:
+        """Keys and values with low <= key < high (None: to the end), in key order, in batches of at most `batch` rows."""
+
+
+class BaseTables(Protocol):
+    """Base rows and their change log. A store that does not own the base tables gives only the log's half."""
+
+    streams: tuple[str, ...]
+
+    def write(
+        self, table: TableId, keys: pa.BinaryArray, values: pa.BinaryArray, before_images: bool, unless_after: Position | None = None
+    ) -> Position:
+        """Apply operations in their order and log them, in ONE transaction, durable when this returns.
+
+        A key may occur several times. Returns the position after the last operation: the token of a session (row C7).
+        With `unless_after`, raises Conflict and writes nothing if any operation on this table has been logged at or
+        after that position: read-then-write statements retry on it. Raises StoreFull if there is no room; then nothing
+        is written and the store stays usable.
+        """
+
+    def put_one(self, table: TableId, key: bytes, value: bytes | None, before_images: bool) -> Position:
+        """The same for one operation, made for latency."""
+
+    def snapshot(self) -> AbstractContextManager[BaseSnapshot]: ...
+
+    def end(self) -> dict[str, Position]:
+        """The position after the last logged operation, per stream."""
+
+    def read_log(self, stream: str, low: Position, high: Position) -> Iterator[LogBlock]:
+        """All blocks with low <= position < high, in order. `low` and `high` are block boundaries.
+
+        Reading below the trim point raises Stale, also when trimming overtakes a read under way (review 7). Blocks may
+        refer to memory that is only valid until the iterator advances: copy what you keep.
+        """
+
+    def cut(self, stream: str, low: Position, rows: int) -> Position:
+        """The largest block boundary at most `low + rows`, or the end of the first block after `low` if that is larger.
+
+        Returns `low` if nothing is logged after it. Must not read the blocks themselves.
+        """
+
+    def trim(self, stream: str, position: Position) -> None:
+        """Allow blocks that end at or before `position` to be dropped. May drop less; never more. Idempotent."""
+
+    def drop(self, table: TableId) -> None:
+        """Forget all rows of a base table. Its log stays until trimmed."""
+
+
+class Shard(Protocol):
+    """One slot's state tables for one attempt of epoch e: reads are as of e-1, writes as of e, all or nothing.
+
+    Every read and the commit raise Stale if the slot has moved beyond e (rule R1): the attempt aborts as a whole. Reads
+    give the same answers before, during and after another attempt of the same epoch (rule R2).
+    """
+
+    slot: Slot
+    epoch: Epoch
+
+    def get_many(self, table: TableId, keys: pa.BinaryArray) -> pa.BinaryArray:
+        """Values as of e-1, aligned with `keys` (which should be sorted for speed), NULL where absent."""
+
+    def scan(
+        self, table: TableId, low: bytes, high: bytes | None, reverse: bool = False
+    ) -> Iterator[tuple[bytes, bytes]]:
+        """Records as of e-1 with low <= key < high, lazily, in key order or in reverse: for seeks to a first or last record."""
+
+    def scan_batches(self, table: TableId, low: bytes, high: bytes | None, batch: int = 100_000) -> Iterator[tuple[pa.BinaryArray, pa.BinaryArray]]: ...
+
+    def write(self, write: Write) -> None:
+        """Buffer a write. A table is written at most once per shard (one operator owns it)."""
+
+    def commit(self) -> None:
+        """Apply all buffered writes in one transaction; compute first, this part is short (rule R10).
+
+        In that transaction: refuse with Stale if the slot's write floor is beyond e; skip tables that another attempt of
+        this epoch has already written (the content is the same by rule R5); keep the value before each key (rule R2).
+        Need not be durable before `StateTables.sync`.
+        """
+
+    def close(self) -> None: ...
+
+
+class StateReader(Protocol):
+    """State tables of one slot as of a committed epoch. Raises Stale if the slot's history floor is above it (rule R3)."""
+
+    def get(self, table: TableId, key: bytes) -> bytes | None: ...
+    def get_many(self, table: TableId, keys: pa.BinaryArray) -> pa.BinaryArray: ...
+    def scan(self, table: TableId, low: bytes = b"", high: bytes | None = None, batch: int = 100_000) -> Iterator[tuple[pa.BinaryArray, pa.BinaryArray]]: ...
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class SlotStatus:
+    slot: Slot
+    write_floor: Epoch  # epochs below are closed: the last epoch that wrote here, or was closed by collection
+    history_floor: Epoch  # epochs below cannot be read any more
+    bytes: int
+
+
+class StateTables(Protocol):
+    slots: int
+
+    def shard(self, slot: Slot, epoch: Epoch) -> Shard: ...
+
+    def reader(self, slot: Slot, epoch: Epoch) -> StateReader: ...
+
+    def get_one(self, slot: Slot, epoch: Epoch, table: TableId, key: bytes) -> bytes | None:
+        """What a reader as of this committed epoch would get, made for latency."""
+
+    def sync(self, slot: Slot) -> None:
+        """Make everything committed in this slot durable. Called for every touched slot before the commit manifest (R10)."""
+
+    def collect(self, slot: Slot, keep: Epoch) -> None:
+        """Drop what only readers as of an epoch below `keep` need; raises the history floor in the same transaction (R3).
+
+        Also closes epochs below `keep`: late attempts of them must find the write floor at `keep` or above.
+        """
+
+    def drop(self, slot: Slot, table: TableId) -> None:
+        """Forget a state table. Idempotent; the id is never used again."""
+
+    def count(self, slot: Slot, table: TableId) -> tuple[int, int]:
+        """Records and bytes of a table, exact or estimated, for status and metrics."""
+
+    def status(self, slot: Slot) -> SlotStatus: ...
+
+
+class Store(Protocol):
+    url: str
+    catalog: Catalog
+    base: BaseTables
+    state: StateTables
+
+    def close(self) -> None: ...

@@ -1,0 +1,268 @@
+"""One LMDB environment: opened once per process, again after a fork, grown when it is full.
+
+All keys are in LMDB's main database, so that opening never waits for a writer (a named one must be opened in a write
+transaction). A record's key is a table id of four bytes and the record's own key. Table 0 is never given out; its keys
+hold everything that is not a record.
+
+    00000000 'l' position u64          a log block
+    00000000 'm' ...                   floors, ends, counts
+    00000000 'u' table u32 epoch u64   an undo block
+    table u32, key                     a record
+
+LMDB forbids to open an environment twice in a process, and to touch it after a fork. Hence the registry below.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import lmdb
+
+from belvedere.errors import BelvedereError, StoreError, StoreFull
+from belvedere.stores.embedded.holder import Holder
+
+T = TypeVar("T")
+Transaction = Any  # lmdb.Transaction
+
+MAX_KEY = 511 - 4  # LMDB's limit less the table id
+_READERS = 1024
+_PAGE = 4096
+_RESERVE = 1 << 20
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_DAMAGED = (lmdb.CorruptedError, lmdb.PageNotFoundError, lmdb.InvalidError, lmdb.VersionMismatchError, lmdb.PanicError)
+_PATIENCE = 5.0  # seconds that growing waits for transactions of other threads
+
+
+class Environment:
+    """`begin_read` and `end_read` are a pair; `write` runs a function in a write transaction, again after growing."""
+
+    def __init__(self, path: str, map_size: int, max_size: int) -> None:
+        self.path, self.max_size = path, max_size
+        self.references = 0
+        self._map_size = map_size
+        self._inherited: Any = None  # the parent's environment, in a forked child
+        self._unusable = False
+        self._reset()
+
+    def _reset(self) -> None:
+        self._lmdb: Any = None
+        self._holder: Holder | None = None
+        self._opening = threading.Lock()
+        self._writing = threading.Lock()  # one writer of this process at a time, so that the holder's entry is his
+        self._writer = 0
+        self._active: list[None] = []  # one element per open transaction; append and pop are atomic
+        self._gate = threading.Event()  # closed while the map is replaced
+        self._gate.set()
+        self._shut = False
+        self._begin: Callable[..., Transaction] = self._open_and_begin
+
+    # ------------------------------------------------------------ reading
+
+    def begin_read(self, buffers: bool = False) -> Transaction:
+        """With `buffers` values are views of LMDB's memory, valid until `end_read`."""
+        self._active.append(None)
+        if self._shut:
+            self._wait_at_gate()
+        try:
+            return self._begin(None, None, False, buffers)
+        except lmdb.Error as error:
+            self._active.pop()
+            self._cure(error)
+        except BaseException:
+            self._active.pop()
+            raise
+        return self.begin_read(buffers)
+
+    def end_read(self, transaction: Transaction) -> None:
+        transaction.abort()
+        self._active.pop()
+
+    def read(self, body: Callable[[Transaction], T], buffers: bool = False) -> T:
+        transaction = self.begin_read(buffers)
+        try:
+            return body(transaction)
+        except lmdb.Error as error:
+            raise self.translated(error) from error
+        finally:
+            self.end_read(transaction)
+
+    # ------------------------------------------------------------ writing
+
+    def write(self, body: Callable[[Transaction], T], frees: bool = False) -> T:
+        """Run `body` in a durable write transaction. It runs again if the map had to grow, so it must have no other effects.
+
+        To free room takes a little room first: with `frees`, the map may grow beyond its largest size for that.
+        """
+        if self._writer == threading.get_ident():
+            raise StoreError("a write transaction of this thread is open already: finish it before the next one")
+        while True:
+            try:
+                with self._writing:
+                    return self._write_once(body)
+            except lmdb.MapFullError:
+                self._grow(_RESERVE if frees else 0)
+            except lmdb.Error as error:
+                self._cure(error)
+
+    def _write_once(self, body: Callable[[Transaction], T]) -> T:
+        self._active.append(None)
+        if self._shut:
+            self._wait_at_gate()
+        try:
+            transaction = self._begin(None, None, True)
+            self._writer = threading.get_ident()
+            self._holder.began()  # type: ignore[union-attr]  # _begin has opened it
+            try:
+                result = body(transaction)
+                transaction.commit()
+            except BaseException:
+                transaction.abort()
+                raise
+            finally:
+                self._holder.ended()  # type: ignore[union-attr]
+                self._writer = 0
+            return result
+        finally:
+            self._active.pop()
+
+    # ------------------------------------------------------------ opening, growing, closing
+
+    def _open_and_begin(self, *arguments: Any) -> Transaction:
+        with self._opening:
+            if self._lmdb is None:
+                self._close_inherited()
+                os.makedirs(self.path, exist_ok=True)
+                options: dict[str, Any] = {"max_readers": _READERS, "max_spare_txns": 0}
+                opened = lmdb.open(self.path, map_size=self._map_size, **options)
+                opened.reader_check()  # entries of killed processes would pin old pages
+                self._holder = Holder(self.path)
+                self._lmdb = opened
+                self._begin = opened.begin
+        return self._lmdb.begin(*arguments)
+
+    def _wait_at_gate(self) -> None:
+        while self._shut:
+            self._active.pop()
+            self._gate.wait()
+            self._active.append(None)
+
+    def _alone(self, action: Callable[[], None]) -> None:
+        """Run `action` while this process has no transaction on this environment; set_mapsize would pull the map from under it."""
+        with self._writing:
+            self._gate.clear()
+            self._shut = True
+            try:
+                patience = time.monotonic() + _PATIENCE
+                while self._active:
+                    if time.monotonic() > patience:
+                        raise StoreFull(f"{self.path} must grow, but this process keeps a snapshot of it open: close it and try again")
+                    time.sleep(0.0005)
+                action()
+            finally:
+                self._shut = False
+                self._gate.set()
+
+    def _grow(self, reserve: int) -> None:
+        def grow() -> None:
+            size = self._lmdb.info()["map_size"]
+            new = min(2 * size, self.max_size) // _PAGE * _PAGE
+            if new <= size and not reserve:
+                raise StoreFull(
+                    f"{self.path} has reached its largest size of {self.max_size} bytes; nothing was written. "
+                    "Let the log be trimmed, drop tables, or open the store with a larger max_size"
+                )
+            self._lmdb.set_mapsize(max(new, size + reserve))
+
+        self._alone(grow)
+
+    def _cure(self, error: lmdb.Error) -> None:
+        """Do what makes a failed begin work the next time, or raise the error in our words."""
+        if isinstance(error, lmdb.MapResizedError):  # another process has grown the map
+            self._alone(lambda: self._lmdb.set_mapsize(0))
+        elif not isinstance(error, lmdb.ReadersFullError) or self._lmdb.reader_check() == 0:
+            raise self.translated(error) from error
+
+    def translated(self, error: lmdb.Error) -> BelvedereError:
+        if isinstance(error, lmdb.DiskError) or getattr(error, "code", 0) in _NO_ROOM:
+            return StoreFull(f"the disk of {self.path} is full; nothing was written. Make room and try again ({error})")
+        if isinstance(error, lmdb.ReadersFullError):
+            return StoreError(f"{self.path} has more than {_READERS} readers at once: close snapshots or stop some processes")
+        if isinstance(error, _DAMAGED):
+            return StoreError(f"{self.path} is damaged or not an LMDB environment of this version: restore it from a backup ({error})")
+        return StoreError(f"{self.path}: {error}. If no other process has moved or removed the store, please report this")
+
+    @property
+    def used_bytes(self) -> int:
+        self.end_read(self.begin_read())
+        return int((self._lmdb.info()["last_pgno"] + 1) * self._lmdb.stat()["psize"])
+
+    def check_readers(self) -> int:
+        self.end_read(self.begin_read())
+        return int(self._lmdb.reader_check())
+
+    def close(self) -> None:
+        with self._opening:
+            self._begin = self._closed
+            if self._lmdb is not None:
+                self._lmdb.close()
+            if self._holder is not None:
+                self._holder.close()
+            self._lmdb = self._holder = None
+
+    def _closed(self, *arguments: Any) -> Transaction:
+        raise StoreError(f"{self.path} is closed: open the store again")
+
+    def abandon(self) -> None:
+        """In a forked child: leave the parent's environment alone, and open another one when it is needed."""
+        if self._lmdb is not None:
+            self._inherited, self._unusable = self._lmdb, bool(self._active)
+            _abandoned.append(self._holder)  # its entry belongs to the parent
+        if self._begin != self._closed:
+            self._reset()
+
+    def _close_inherited(self) -> None:
+        """Closing aborts the transactions that were open at the fork, which would take the parent's snapshots from it."""
+        if self._unusable:
+            raise StoreError(f"{self.path} had an open transaction when this process was forked: close snapshots before a fork")
+        if self._inherited is not None:
+            self._inherited.close()
+            self._inherited = None
+
+
+_environments: dict[str, Environment] = {}
+_registry = threading.Lock()
+_abandoned: list[Any] = []
+
+
+def acquire(path: str, map_size: int, max_size: int) -> Environment:
+    """This process's environment at `path`; sizes are those of who asks first. Give it back with `release`."""
+    path = os.path.realpath(path)
+    with _registry:
+        environment = _environments.get(path)
+        if environment is None:
+            environment = _environments[path] = Environment(path, map_size, max_size)
+        environment.references += 1
+        return environment
+
+
+def release(environment: Environment) -> None:
+    with _registry:
+        environment.references -= 1
+        if environment.references == 0:
+            del _environments[environment.path]
+            environment.close()
+
+
+def _after_fork() -> None:
+    global _registry
+    _registry = threading.Lock()  # another thread of the parent may have held it
+    for environment in _environments.values():
+        environment.abandon()
+
+
+os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,148 @@
+"""The change log: blocks under the position of their first operation.
+
+    00000000 'm' "end"             end of the log, trim point (u64 each)
+    00000000 'm' "table" u32       position after the last operation on a table
+    00000000 'l' position u64      a block: keys, values, and before-images if the table is written with them
+
+Everything but reading and decoding a block works on keys alone: a block ends where the next one begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from struct import Struct
+
+from belvedere.errors import Stale, StoreError
+from belvedere.stores.base import LogBlock, TableId
+from belvedere.stores.embedded import blocks
+from belvedere.stores.embedded.environment import Environment, Transaction
+from belvedere.types import Position
+
+STREAM = "log"
+_END = b"\0\0\0\0mend"
+_ENDS = Struct(">QQ")
+_TABLE = b"\0\0\0\0mtable"
+_TABLE_END = Struct(">Q")
+_BLOCK = b"\0\0\0\0l"
+_AFTER_BLOCKS = b"\0\0\0\0m"
+_BLOCKS_PER_READ = 64
+_BYTES_PER_READ = 8 << 20
+_BLOCKS_PER_TRIM = 256
+
+
+def key_of(position: Position) -> bytes:
+    return _BLOCK + position.to_bytes(8, "big")
+
+
+def ends(transaction: Transaction) -> tuple[Position, Position]:
+    """The end of the log and its trim point."""
+    stored = transaction.get(_END)
+    return _ENDS.unpack(stored) if stored else (0, 0)
+
+
+def table_end(transaction: Transaction, table: TableId) -> Position:
+    stored = transaction.get(_TABLE + table.to_bytes(4, "big"))
+    return int(_TABLE_END.unpack(stored)[0]) if stored else 0
+
+
+def append(transaction: Transaction, table: TableId, rows: int, block: bytes) -> Position:
+    """Put a block at the end; returns the new end."""
+    end, trimmed = ends(transaction)
+    transaction.put(key_of(end), block)
+    end += rows
+    transaction.put(_END, _ENDS.pack(end, trimmed))
+    transaction.put(_TABLE + table.to_bytes(4, "big"), _TABLE_END.pack(end))
+    return end
+
+
+def check_trim(transaction: Transaction, position: Position) -> Position:
+    """The end of the log, if it can be read from `position` on."""
+    end, trimmed = ends(transaction)
+    if position < trimmed:
+        raise Stale(f"the log was trimmed to {trimmed}: position {position} cannot be read any more")
+    return end
+
+
+def read(environment: Environment, low: Position, high: Position) -> Iterator[LogBlock]:
+    """A few blocks are copied out per transaction, and the trim point is looked at in each."""
+    position = low
+    while position < high:
+        found = environment.read(lambda transaction, low=position: _read_some(transaction, low, high))  # type: ignore[misc]
+        if not found:
+            return
+        for start, value in found:
+            if start != position:
+                raise StoreError(f"the log is damaged: there is no block at {position}. Restore the store from a backup")
+            table, time, columns = blocks.decode(value)
+            block = LogBlock(STREAM, start, table, time, columns[0], columns[1], columns[2] if len(columns) > 2 else None)
+            position = block.end
+            yield block
+
+
+def _read_some(transaction: Transaction, low: Position, high: Position) -> list[tuple[Position, bytes]]:
+    check_trim(transaction, low)
+    found: list[tuple[Position, bytes]] = []
+    size = 0
+    cursor = transaction.cursor()
+    stop = key_of(high)
+    if cursor.set_range(key_of(low)):
+        for key, value in cursor.iternext():
+            if key >= stop or not key.startswith(_BLOCK):
+                break
+            found.append((int.from_bytes(key[5:], "big"), value))
+            size += len(value)
+            if len(found) >= _BLOCKS_PER_READ or size >= _BYTES_PER_READ:
+                break
+    return found
+
+
+def cut(transaction: Transaction, low: Position, rows: int) -> Position:
+    end = check_trim(transaction, low)
+    target = low + max(rows, 0)
+    if end <= max(low, target):
+        return max(end, low) if end > low else low
+    cursor = transaction.cursor()
+    after = _boundary(cursor.key()) if cursor.set_range(key_of(target)) else None
+    if after is None:
+        after = end
+    if after == target and after > low:
+        return after
+    before = _boundary(cursor.key()) if cursor.prev() else None  # the block that contains the target begins here
+    if before is not None and before > low:
+        return before
+    return after if after > low else _next_boundary(transaction, low, end)
+
+
+def _next_boundary(transaction: Transaction, low: Position, end: Position) -> Position:
+    cursor = transaction.cursor()
+    found = _boundary(cursor.key()) if cursor.set_range(key_of(low + 1)) else None
+    return end if found is None else found
+
+
+def _boundary(key: bytes) -> Position | None:
+    return int.from_bytes(key[5:], "big") if key.startswith(_BLOCK) else None
+
+
+def trim_some(transaction: Transaction, position: Position) -> bool:
+    """Drop some blocks that end at or before `position` and raise the trim point with them; whether there are more."""
+    end, trimmed = ends(transaction)
+    cursor = transaction.cursor()
+    if not cursor.set_range(key_of(trimmed)):
+        return False
+    for _ in range(_BLOCKS_PER_TRIM):
+        if _boundary(cursor.key()) is None:
+            break
+        start = cursor.key()
+        following = _boundary(cursor.key()) if cursor.next() else None
+        stop = end if following is None else following
+        if stop > position:
+            break
+        transaction.delete(start)
+        trimmed = stop
+        if not cursor.set_range(key_of(trimmed)):
+            break
+    else:
+        transaction.put(_END, _ENDS.pack(end, trimmed))
+        return True
+    transaction.put(_END, _ENDS.pack(end, trimmed))
+    return False

@@ -1,0 +1,192 @@
+"""Records of one table in an LMDB transaction: many at once, ranges in chunks, and the undo overlay laid over them.
+
+A chunk is read in one go, and no transaction is held while the consumer works on it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+import lmdb
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from belvedere.errors import SchemaError
+from belvedere.stores.embedded import blocks
+from belvedere.stores.embedded.environment import MAX_KEY, Transaction
+
+Batch = tuple[pa.BinaryArray, pa.BinaryArray]
+Chunk = tuple[list[bytes], list[bytes], bytes | None]  # full keys, values, and where the rest begins (None: there is no rest)
+ReadChunk = Callable[[bytes, bytes, int], Chunk]  # of [low, high), at most so many stored records
+
+_LONGEST = MAX_KEY + 4
+_LAST = b"\xff" * (_LONGEST + 1)  # above every key
+_NOTHING = pa.scalar(b"", pa.binary())
+_FIRST_CHUNK = 16
+_CHUNK_GROWTH = 8
+_PIECE = 1024
+_LARGEST_CHUNK = 4096  # of a scan by single records
+_SLICE_END = (1 << 31) - 1  # None would be "to the end", but fails in pyarrow 26
+
+
+def prefix(table: int) -> bytes:
+    return table.to_bytes(4, "big")
+
+
+def bounds(table: int, low: bytes, high: bytes | None) -> tuple[bytes, bytes]:
+    """The range of full keys for a range of a table's own keys."""
+    if high is not None:
+        return prefix(table) + low, prefix(table) + high
+    return prefix(table) + low, prefix(table + 1) if table < 0xFFFFFFFF else _LAST
+
+
+def prefixed(table: int, keys: pa.BinaryArray) -> pa.BinaryArray:
+    return pc.binary_join_element_wise(pa.scalar(prefix(table), pa.binary()), keys, _NOTHING)
+
+
+def check_key(key: bytes) -> None:
+    if len(key) > MAX_KEY:
+        raise SchemaError(f"a key of {len(key)} bytes is too long: encoded keys have at most {MAX_KEY} bytes in this store")
+
+
+def check_columns(*columns: pa.BinaryArray) -> None:
+    """Blocks take Arrow's buffers as they are, so another type (large_binary, string) would be stored as nonsense."""
+    for column in columns:
+        if not isinstance(column, pa.BinaryArray):
+            raise SchemaError(f"a store takes arrays of type binary, not {getattr(column, 'type', type(column))}: cast them first")
+        if len(column) != len(columns[0]):
+            raise SchemaError(f"{len(columns[0])} keys but {len(column)} values: give one value, or NULL, for each key")
+
+
+def check_keys(keys: pa.BinaryArray) -> None:
+    longest = pc.max(pc.binary_length(keys)).as_py() or 0
+    if longest > MAX_KEY:
+        raise SchemaError(f"a key of {longest} bytes is too long: encoded keys have at most {MAX_KEY} bytes in this store")
+    if keys.null_count:
+        raise SchemaError("a key is NULL: every record needs a key")
+
+
+def binary(values: Sequence[bytes | None]) -> pa.BinaryArray:
+    return pa.array(values, pa.binary())
+
+
+class Overlay:
+    """Values before, from undo blocks, by key; the oldest block that has a key wins."""
+
+    def __init__(self, encoded: Sequence[bytes]) -> None:
+        self.values: dict[bytes, bytes | None] = {}
+        for block in encoded:
+            keys, before = blocks.decode(block).columns
+            if self.values:
+                for key, value in zip(keys.to_pylist(), before.to_pylist(), strict=True):
+                    self.values.setdefault(key, value)
+            else:
+                self.values = dict(zip(keys.to_pylist(), before.to_pylist(), strict=True))
+        self._keys = sorted(self.values)
+
+    def between(self, low: bytes, high: bytes) -> list[bytes]:
+        return self._keys[bisect_left(self._keys, low) : bisect_left(self._keys, high)]
+
+
+def get_many(transaction: Transaction, table: int, keys: pa.BinaryArray, overlay: Overlay | None) -> pa.BinaryArray:
+    get = transaction.get
+    full = prefixed(table, keys).to_pylist()
+    try:
+        found = [get(key) for key in full]
+    except lmdb.BadValsizeError:  # a key that is too long to be stored is not there
+        found = [get(key) if len(key) <= _LONGEST else None for key in full]
+    if overlay:
+        before = overlay.values
+        found = [before.get(key, value) for key, value in zip(keys.to_pylist(), found, strict=True)]
+    return binary(found)
+
+
+def _seek(cursor: Any, key: bytes) -> bool:
+    """Go to the first stored key at or after `key`, which may be one byte longer than LMDB takes."""
+    found: bool = cursor.set_range(key[:_LONGEST])
+    if found and len(key) > _LONGEST and cursor.key() == key[:_LONGEST]:
+        found = cursor.next()
+    return found
+
+
+def read_chunk(transaction: Transaction, low: bytes, high: bytes, count: int, overlay: Overlay | None) -> Chunk:
+    """The first `count` stored records of [low, high) by full key, as the overlay changes them, and the `low` of the rest."""
+    with transaction.cursor() as cursor:
+        found = _seek(cursor, low)
+        keys, values = _take(cursor.iternext(), count, lambda key: key >= high) if found else ([], [])
+    rest = keys[-1] + b"\0" if len(keys) == count else None
+    if keys and keys[-1] >= high:
+        end = bisect_left(keys, high)
+        keys, values, rest = keys[:end], values[:end], None
+    return *_overlaid(keys, values, overlay, low, rest or high), rest
+
+
+def read_chunk_reverse(transaction: Transaction, low: bytes, high: bytes, count: int, overlay: Overlay | None) -> Chunk:
+    """The last `count` stored records of [low, high), last first, and the `high` of the rest."""
+    with transaction.cursor() as cursor:
+        found = cursor.prev() if _seek(cursor, high) else cursor.last()
+        keys, values = _take(cursor.iterprev(), count, lambda key: key < low) if found else ([], [])
+    rest = keys[-1] if len(keys) == count else None
+    keys.reverse()
+    values.reverse()
+    if keys and keys[0] < low:
+        start = bisect_left(keys, low)
+        keys, values, rest = keys[start:], values[start:], None
+    keys, values = _overlaid(keys, values, overlay, rest or low, high)
+    return keys[::-1], values[::-1], rest
+
+
+def _take(items: Iterator[tuple[bytes, bytes]], count: int, outside: Callable[[bytes], bool]) -> tuple[list[bytes], list[bytes]]:
+    """At most `count` items; a few too many if the range ends before. In pieces: millions of tuples would keep the GC busy."""
+    keys: list[bytes] = []
+    values: list[bytes] = []
+    size = _FIRST_CHUNK
+    while len(keys) < count:
+        size = min(size, count - len(keys))
+        piece = list(islice(items, size))
+        keys += [key for key, _ in piece]
+        values += [value for _, value in piece]
+        if len(piece) < size or outside(keys[-1]):
+            break
+        size = min(size * _CHUNK_GROWTH, _PIECE)
+    return keys, values
+
+
+def _overlaid(keys: list[bytes], values: list[bytes], overlay: Overlay | None, low: bytes, high: bytes) -> tuple[list[bytes], list[bytes]]:
+    """The records of [low, high), ascending, with the values before instead of what the overlay has."""
+    if overlay is None:
+        return keys, values
+    table = low[:4]
+    changed = overlay.between(low[4:], high[4:] if high[:4] == table else _LAST)
+    if not changed:
+        return keys, values
+    merged: dict[bytes, bytes | None] = dict(zip(keys, values, strict=True))
+    merged.update((table + key, overlay.values[key]) for key in changed)
+    present = sorted((key, value) for key, value in merged.items() if value is not None)
+    return [key for key, _ in present], [value for _, value in present]
+
+
+def batches(read: ReadChunk, table: int, low: bytes, high: bytes | None, batch: int) -> Iterator[Batch]:
+    first, stop = bounds(table, low, high)
+    start: bytes | None = first
+    while start is not None and start < stop:
+        keys, values, start = read(start, stop, batch)
+        for at in range(0, len(keys), batch):  # an overlay can make a chunk longer than a batch
+            yield pc.binary_slice(binary(keys[at : at + batch]), 4, _SLICE_END), binary(values[at : at + batch])
+
+
+def records(read: ReadChunk, table: int, low: bytes, high: bytes | None, reverse: bool) -> Iterator[tuple[bytes, bytes]]:
+    """One by one; the first chunks are small, because mostly the first record is all that is wanted."""
+    start, stop = bounds(table, low, high)
+    count = _FIRST_CHUNK
+    while start < stop:
+        keys, values, rest = read(start, stop, count)
+        for key, value in zip(keys, values, strict=True):
+            yield key[4:], value
+        if rest is None:
+            return
+        start, stop = (start, rest) if reverse else (rest, stop)
+        count = min(count * _CHUNK_GROWTH, _LARGEST_CHUNK)

@@ -1,0 +1,62 @@
+"""State tables: one environment per slot."""
+
+from __future__ import annotations
+
+from belvedere.errors import StoreError
+from belvedere.stores.base import Slot, SlotStatus, TableId
+from belvedere.stores.embedded import undo
+from belvedere.stores.embedded.base_tables import drop_some
+from belvedere.stores.embedded.environment import Environment, Transaction
+from belvedere.stores.embedded.shard import EmbeddedReader, EmbeddedShard
+from belvedere.types import Epoch
+
+
+class EmbeddedState:
+    def __init__(self, environments: list[Environment]) -> None:
+        self._environments = environments
+        self.slots = len(environments)
+
+    def shard(self, slot: Slot, epoch: Epoch) -> EmbeddedShard:
+        return EmbeddedShard(self._slot(slot), slot, epoch)
+
+    def reader(self, slot: Slot, epoch: Epoch) -> EmbeddedReader:
+        return EmbeddedReader(self._environments[slot], slot, epoch)
+
+    def get_one(self, slot: Slot, epoch: Epoch, table: TableId, key: bytes) -> bytes | None:
+        """`reader(slot, epoch).get(table, key)` without the reader."""
+        return undo.get_one(self._environments[slot], slot, epoch, table, key)
+
+    def sync(self, slot: Slot) -> None:
+        """Nothing to do: commits are durable. LMDB without sync at commit could be damaged by a crash of the machine."""
+
+    def collect(self, slot: Slot, keep: Epoch) -> None:
+        def body(transaction: Transaction) -> None:
+            write, history = undo.floors(transaction)
+            with transaction.cursor() as cursor:
+                found = cursor.set_range(undo.UNDO)
+                while found and cursor.key().startswith(undo.UNDO):
+                    found = cursor.delete() if undo.epoch_of(cursor.key()) <= keep else cursor.next()
+            undo.set_floors(transaction, max(write, keep), max(history, keep))
+
+        environment = self._slot(slot)
+        if environment.read(undo.floors)[1] < keep:  # else there is nothing left to drop: attempts below are refused
+            environment.write(body, frees=True)
+
+    def drop(self, slot: Slot, table: TableId) -> None:
+        environment = self._slot(slot)
+        environment.write(lambda transaction: undo.forget(transaction, table), frees=True)
+        while environment.write(lambda transaction: drop_some(transaction, table), frees=True):
+            pass
+
+    def count(self, slot: Slot, table: TableId) -> tuple[int, int]:
+        return self._slot(slot).read(lambda transaction: undo.count(transaction, table))
+
+    def status(self, slot: Slot) -> SlotStatus:
+        environment = self._slot(slot)
+        write, history = environment.read(undo.floors)
+        return SlotStatus(slot, write, history, environment.used_bytes)
+
+    def _slot(self, slot: Slot) -> Environment:
+        if not 0 <= slot < self.slots:
+            raise StoreError(f"there is no slot {slot}: this store has slots 0 to {self.slots - 1}")
+        return self._environments[slot]

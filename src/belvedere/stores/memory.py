@@ -1,0 +1,233 @@
+"""The store in memory: the specification of `stores.base`, and the ground on which the simulator runs.
+
+Everything is a dict or a list and is computed in the plainest way. Three things serve tests only:
+
+    rules   single rules of the protocol can be switched off, to show that a test fails without them
+    point   is called before every step that others can see; the simulator switches tasks there. A step is atomic.
+    clock   gives the time of log blocks
+"""
+
+from __future__ import annotations
+
+import time
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import pyarrow as pa
+
+from belvedere.errors import Conflict, Stale, StoreError
+from belvedere.stores.base import BaseTables, Catalog, CatalogTransaction, LogBlock, StateTables, TableId
+from belvedere.stores.memory_state import Batch, MemoryState, Rules, batches, binary, inside
+from belvedere.types import Position
+
+__all__ = ["MemoryStore", "Rules"]
+
+T = TypeVar("T")
+Rows = dict[bytes, bytes]
+
+
+class MemoryStore:
+    def __init__(
+        self,
+        slots: int = 4,
+        streams: int = 1,
+        rules: Rules | None = None,
+        point: Callable[[str], None] = lambda what: None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        if slots < 1 or streams < 1:
+            raise StoreError(f"a store has at least one slot and one stream, not {slots} and {streams}")
+        self.url = "memory:"
+        self.rules = rules or Rules()
+        self.catalog: Catalog = MemoryCatalog(point)
+        self.base: BaseTables = MemoryBase(streams, self.rules, point, clock)
+        self.state: StateTables = MemoryState(slots, self.rules, point)
+
+    def close(self) -> None:
+        pass
+
+
+class _Transaction:
+    """A private copy of the catalog; a read-only one refuses to write."""
+
+    def __init__(self, entries: dict[str, bytes], writable: bool) -> None:
+        self.entries, self.writable = dict(entries), writable
+
+    def get(self, key: str) -> bytes | None:
+        return self.entries.get(key)
+
+    def put(self, key: str, value: bytes) -> None:
+        self._check()
+        self.entries[key] = bytes(value)
+
+    def delete(self, key: str) -> None:
+        self._check()
+        self.entries.pop(key, None)
+
+    def scan(self, prefix: str) -> list[tuple[str, bytes]]:
+        return sorted((key, value) for key, value in self.entries.items() if key.startswith(prefix))
+
+    def _check(self) -> None:
+        if not self.writable:
+            raise StoreError("a catalog read cannot write: use transact")
+
+
+class MemoryCatalog:
+    def __init__(self, point: Callable[[str], None]) -> None:
+        self._point = point
+        self._entries: dict[str, bytes] = {}
+
+    def transact(self, body: Callable[[CatalogTransaction], T]) -> T:
+        """Optimistic: `body` may come to points of its own, so it runs again if somebody else wrote meanwhile."""
+        self._point("catalog transact")
+        while True:
+            found = self._entries
+            transaction = _Transaction(found, writable=True)
+            try:
+                result = body(transaction)
+            except Exception:  # of an outdated reading, or a true answer: only the second is told
+                if self._entries is found:
+                    raise
+                continue
+            if self._entries is found:
+                self._entries = transaction.entries
+                return result
+
+    def read(self, body: Callable[[CatalogTransaction], T]) -> T:
+        self._point("catalog read")
+        return body(_Transaction(self._entries, writable=False))
+
+    def get_one(self, key: str) -> bytes | None:
+        self._point("catalog read")
+        return self._entries.get(key)
+
+
+@dataclass
+class _Stream:
+    """Blocks in order; `trimmed` is the position of the first one that is still there."""
+
+    blocks: list[LogBlock] = field(default_factory=list)
+    trimmed: Position = 0
+
+    @property
+    def end(self) -> Position:
+        return self.blocks[-1].end if self.blocks else self.trimmed
+
+
+class MemorySnapshot:
+    """A copy of all rows. With several streams `positions` has all positions, `position` that of the first stream."""
+
+    def __init__(self, rows: dict[TableId, Rows], positions: dict[str, Position], point: Callable[[str], None]) -> None:
+        self._rows = {table: dict(records) for table, records in rows.items()}
+        self._point = point
+        self.positions = positions
+        self.position = next(iter(positions.values()))
+
+    def get(self, table: TableId, key: bytes) -> bytes | None:
+        return self._rows.get(table, {}).get(key)
+
+    def get_many(self, table: TableId, keys: pa.BinaryArray) -> pa.BinaryArray:
+        rows = self._rows.get(table, {})
+        return binary([rows.get(key) for key in keys.to_pylist()])
+
+    def scan(self, table: TableId, low: bytes = b"", high: bytes | None = None, batch: int = 100_000) -> Iterator[Batch]:
+        records = sorted(item for item in self._rows.get(table, {}).items() if inside(item[0], low, high))
+        yield from batches(records, batch)
+
+
+class MemoryBase:
+    """Base rows and one or more log streams; all operations on one row are in the stream that its hash chooses."""
+
+    def __init__(self, streams: int, rules: Rules, point: Callable[[str], None], clock: Callable[[], float]) -> None:
+        self.streams = ("log",) if streams == 1 else tuple(f"log-{number}" for number in range(streams))
+        self._rules, self._point, self._clock = rules, point, clock
+        self._rows: dict[TableId, Rows] = {}
+        self._logs = {name: _Stream() for name in self.streams}
+        self._table_end: dict[TableId, Position] = {}
+
+    def write(
+        self, table: TableId, keys: pa.BinaryArray, values: pa.BinaryArray, before_images: bool, unless_after: Position | None = None
+    ) -> Position:
+        """With several streams each stream's part is a block of its own; the position is that of the last operation's stream."""
+        self._point("base write")
+        if unless_after is not None:
+            if len(self.streams) > 1:
+                raise StoreError("unless_after needs a store with one stream: positions of several streams have no order")
+            if self._table_end.get(table, 0) > unless_after:
+                raise Conflict(f"table {table} was written after position {unless_after}: read again and retry")
+        rows = self._rows.setdefault(table, {})
+        parts: dict[str, list[tuple[bytes, bytes | None, bytes | None]]] = {}
+        last = self.streams[0]
+        for key, value in zip(keys.to_pylist(), values.to_pylist(), strict=True):
+            last = self._stream(table, key)
+            parts.setdefault(last, []).append((key, value, rows.get(key)))
+            if value is None:
+                rows.pop(key, None)
+            else:
+                rows[key] = value
+        for name, part in parts.items():
+            log = self._logs[name]
+            columns = [binary(list(column)) for column in zip(*part, strict=True)]
+            log.blocks.append(LogBlock(name, log.end, table, self._clock(), columns[0], columns[1], columns[2] if before_images else None))
+            self._table_end[table] = log.end
+        return self._logs[last].end
+
+    def put_one(self, table: TableId, key: bytes, value: bytes | None, before_images: bool) -> Position:
+        return self.write(table, binary([key]), binary([value]), before_images)
+
+    def snapshot(self) -> AbstractContextManager[MemorySnapshot]:
+        self._point("base snapshot")
+        return nullcontext(MemorySnapshot(self._rows, self._ends(), self._point))
+
+    def end(self) -> dict[str, Position]:
+        self._point("log end")
+        return self._ends()
+
+    def read_log(self, stream: str, low: Position, high: Position) -> Iterator[LogBlock]:
+        log, position = self._log(stream), low
+        while True:
+            self._point("log read")
+            if position >= high:
+                return
+            self._check_trim(stream, position)
+            block = next((block for block in log.blocks if position <= block.position < high), None)
+            if block is None:
+                return
+            position = block.end
+            yield block
+
+    def cut(self, stream: str, low: Position, rows: int) -> Position:
+        self._point("log cut")
+        log = self._log(stream)
+        self._check_trim(stream, low)
+        ends = [block.end for block in log.blocks if block.end > low]
+        return max([end for end in ends if end <= low + rows], default=ends[0] if ends else low)
+
+    def trim(self, stream: str, position: Position) -> None:
+        self._point("log trim")
+        log = self._log(stream)
+        while log.blocks and log.blocks[0].end <= position:
+            log.trimmed = log.blocks.pop(0).end
+
+    def drop(self, table: TableId) -> None:
+        self._point("base drop")
+        self._rows.pop(table, None)
+
+    def _stream(self, table: TableId, key: bytes) -> str:
+        return self.streams[zlib.crc32(key, table & 0xFFFFFFFF) % len(self.streams)]
+
+    def _ends(self) -> dict[str, Position]:
+        return {name: log.end for name, log in self._logs.items()}
+
+    def _log(self, stream: str) -> _Stream:
+        if stream not in self._logs:
+            raise StoreError(f"there is no stream {stream!r}: the streams are {', '.join(self.streams)}")
+        return self._logs[stream]
+
+    def _check_trim(self, stream: str, position: Position) -> None:
+        trimmed = self._logs[stream].trimmed
+        if self._rules.trim_error and position < trimmed:
+            raise Stale(f"the log {stream} was trimmed to {trimmed}: position {position} cannot be read any more")

@@ -1,0 +1,150 @@
+"""A base table: the rows that users write. Every write is durable, and logged for the views, when the call returns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from belvedere.changelog.rows import to_arrow
+from belvedere.encoding import MAX_KEY, prefix_range, too_long
+from belvedere.errors import SchemaError
+from belvedere.readers.base_rows import codecs, decode_rows
+from belvedere.readers.rows import key_tuple
+from belvedere.stores.base import Store
+from belvedere.types import Column, Key, Position, Row, Schema
+from belvedere.views.definitions import TableDefinition
+
+BATCH = 100_000  # operations per transaction: a larger call is several transactions, each whole or not at all
+
+
+class Table:
+    """Rows under a key. `put` inserts or overwrites a whole row; a delete names only the key."""
+
+    def __init__(self, store: Store, definition: TableDefinition, written: Callable[[Position], None] | None = None) -> None:
+        self._store, self._definition, self._written = store, definition, written
+        self._keys, self._rows = codecs(definition.schema)
+        self._value_names = tuple(c.name for c in definition.schema.value_columns)
+        self._columns = {c.name.lower(): c.name for c in definition.schema.columns}
+        self._required = tuple(c.name for c in definition.schema.value_columns if not c.nullable)
+
+    @property
+    def name(self) -> str:
+        return self._definition.name
+
+    @property
+    def schema(self) -> Schema:
+        return self._definition.schema
+
+    def put(self, row: Row) -> Position:
+        """Insert or overwrite one row; returns the position of the log after it."""
+        for name in row:
+            if name not in self._columns:
+                row = self._renamed(row)
+                break
+        for name in (*self.schema.key, *self._required):
+            if row.get(name) is None:
+                raise SchemaError(f"{'the key' if name in self.schema.key else 'column'} {name} must not be NULL")
+        key = self._key([row[name] for name in self.schema.key])
+        value = self._rows.encode_one([row.get(name) for name in self._value_names])
+        return self._note(self._store.base.put_one(self._definition.id, key, value, self._definition.before_images))
+
+    def put_many(self, rows: Any) -> Position:
+        """Insert or overwrite rows: a list of dicts, Arrow tables and batches, pandas and Polars frames."""
+        return self._write_table(to_arrow(rows, self.schema), None)
+
+    def delete(self, key: Key) -> Position:
+        """Delete a row, if it is there."""
+        encoded = self._full_key(key)
+        return self._note(self._store.base.put_one(self._definition.id, encoded, None, self._definition.before_images))
+
+    def delete_many(self, keys: Iterable[Key]) -> Position:
+        encoded = pa.array([self._full_key(key) for key in keys], pa.binary())
+        return self._write(encoded, pa.nulls(len(encoded), pa.binary()))
+
+    def write_many(self, rows: Any, deletes: Any = None) -> Position:
+        """Operations in their order: rows to put, and where `deletes` is true rows of which only the key matters."""
+        if deletes is None:
+            return self.put_many(rows)
+        loose = Schema(tuple(Column(c.name, c.type) for c in self.schema.columns), self.schema.key)
+        mask = deletes if isinstance(deletes, pa.Array | pa.ChunkedArray) else pa.array(deletes, pa.bool_())
+        return self._write_table(to_arrow(rows, loose), mask)
+
+    def _write_table(self, table: pa.Table, deletes: pa.Array | None) -> Position:
+        keys = self._keys.encode([table.column(name) for name in self.schema.key])
+        if pc.any(too_long(keys)).as_py():
+            raise SchemaError(f"row {pc.index(too_long(keys), True).as_py()}: the key is longer than {MAX_KEY} bytes")
+        values = self._rows.encode([table.column(name) for name in self._value_names], rows=table.num_rows) if self._value_names else _blank(len(keys))
+        if deletes is not None:
+            values = pc.if_else(deletes, pa.scalar(None, pa.binary()), values)
+            values = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+        return self._write(keys, values)
+
+    def get(self, key: Key) -> Row | None:
+        """The row as it is now, or None."""
+        encoded = self._full_key(key)
+        with self._store.base.snapshot() as snapshot:
+            value = snapshot.get(self._definition.id, encoded)
+        if value is None:
+            return None
+        found = dict(zip(self.schema.key, self._keys.decode_one(encoded), strict=True))
+        found |= dict(zip(self._value_names, self._rows.decode_one(value), strict=True))
+        return {name: found[name] for name in self.schema.names}
+
+    def scan(self, prefix: Sequence[Any] | Key = (), limit: int | None = None) -> Iterator[Row]:
+        """Rows in key order, all or those whose key begins with `prefix`."""
+        left = limit
+        for batch in self.batches(prefix):
+            rows = batch.to_pylist() if left is None else batch.slice(0, left).to_pylist()
+            yield from rows
+            if left is not None and (left := left - len(rows)) <= 0:
+                return
+
+    def to_arrow(self) -> pa.Table:
+        return pa.concat_tables([self.schema.arrow.empty_table(), *self.batches()])
+
+    def batches(self, prefix: Sequence[Any] | Key = ()) -> Iterator[pa.Table]:
+        """The same as Arrow tables, one snapshot for all of them."""
+        values = key_tuple(prefix)
+        low, high = prefix_range(self._keys.encode_one(values)) if values else (b"", None)
+        with self._store.base.snapshot() as snapshot:
+            for keys, data in snapshot.scan(self._definition.id, low, high):
+                yield pa.table(decode_rows(self.schema, keys, data), schema=self.schema.arrow)
+
+    def _write(self, keys: pa.BinaryArray, values: pa.BinaryArray) -> Position:
+        position = sum(self._store.base.end().values()) if not len(keys) else 0
+        for start in range(0, len(keys), BATCH):
+            part = slice(start, start + BATCH)
+            position = self._store.base.write(self._definition.id, keys[part], values[part], self._definition.before_images)
+        return self._note(position)
+
+    def _note(self, position: Position) -> Position:
+        if self._written is not None:
+            self._written(position)
+        return position
+
+    def _full_key(self, key: Key) -> bytes:
+        values = key_tuple(key)
+        if len(values) != len(self.schema.key):
+            raise SchemaError(f"the key of {self.name} is ({', '.join(self.schema.key)}): give {len(self.schema.key)} value(s), not {len(values)}")
+        if any(v is None for v in values):
+            raise SchemaError(f"the key of {self.name} must not be NULL")
+        return self._key(values)
+
+    def _key(self, values: Sequence[Any]) -> bytes:
+        encoded = self._keys.encode_one(values)
+        if len(encoded) > MAX_KEY:
+            raise SchemaError(f"the key of this row of {self.name} is {len(encoded)} bytes long, at most {MAX_KEY} are possible")
+        return encoded
+
+    def _renamed(self, row: Row) -> Row:
+        for name in row:
+            if str(name).lower() not in self._columns:
+                raise SchemaError(f"unknown column {name!r}: the columns of {self.name} are {', '.join(self.schema.names)}")
+        return {self._columns[str(name).lower()]: value for name, value in row.items()}
+
+
+def _blank(count: int) -> pa.BinaryArray:
+    return pa.array([b""] * count, pa.binary())

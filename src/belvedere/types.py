@@ -1,0 +1,171 @@
+"""Shared words: SQL types, columns, schemas, positions and epochs.
+
+Everything here is a plain immutable value that can be written to the catalog as JSON.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from belvedere.errors import SchemaError
+
+Row = dict[str, Any]
+Key = Any  # a scalar for keys of one column, a tuple for keys of several
+Position = int  # number of operations before this point of a stream: 0 is the beginning
+Epoch = int  # 0 is the empty beginning, the first committed epoch is 1
+
+_ARROW = {
+    "boolean": pa.bool_(),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "double": pa.float64(),
+    "string": pa.string(),
+    "binary": pa.binary(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", tz="UTC"),
+}
+_DUCKDB = {
+    "boolean": "BOOLEAN",
+    "int": "INTEGER",
+    "bigint": "BIGINT",
+    "double": "DOUBLE",
+    "string": "VARCHAR",
+    "binary": "BLOB",
+    "date": "DATE",
+    "timestamp": "TIMESTAMPTZ",
+}
+_ALIASES = {
+    "bool": "boolean",
+    "integer": "int",
+    "long": "bigint",
+    "varchar": "string",
+    "text": "string",
+    "char": "string",
+    "bytes": "binary",
+    "numeric": "decimal",
+    "dec": "decimal",
+    "timestamptz": "timestamp",
+    "timestamp_ltz": "timestamp",
+}
+_PATTERN = re.compile(r"^\s*([a-z_]+)\s*(?:\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?\s*$")
+
+
+@dataclass(frozen=True, slots=True)
+class SqlType:
+    """One of the nine column types; `precision` and `scale` are those of a decimal and 0 otherwise."""
+
+    name: str
+    precision: int = 0
+    scale: int = 0
+
+    @property
+    def arrow(self) -> pa.DataType:
+        if self.name == "decimal":
+            return pa.decimal128(self.precision, self.scale)
+        return _ARROW[self.name]
+
+    @property
+    def duckdb(self) -> str:
+        if self.name == "decimal":
+            return f"DECIMAL({self.precision},{self.scale})"
+        return _DUCKDB[self.name]
+
+    @property
+    def spark(self) -> str:
+        """The type as Spark SQL spells it, which is also how the catalog and DESCRIBE spell it."""
+        return str(self)
+
+    def __str__(self) -> str:
+        return f"decimal({self.precision},{self.scale})" if self.name == "decimal" else self.name
+
+
+BOOLEAN = SqlType("boolean")
+INT = SqlType("int")
+BIGINT = SqlType("bigint")
+DOUBLE = SqlType("double")
+STRING = SqlType("string")
+BINARY = SqlType("binary")
+DATE = SqlType("date")
+TIMESTAMP = SqlType("timestamp")
+
+
+def decimal(precision: int, scale: int = 0) -> SqlType:
+    if not (1 <= precision <= 38 and 0 <= scale <= precision):
+        raise SchemaError(f"decimal({precision},{scale}) is out of range: use 1 <= precision <= 38 and 0 <= scale <= precision")
+    return SqlType("decimal", precision, scale)
+
+
+def parse_type(text: str) -> SqlType:
+    """`bigint`, `DECIMAL(10,2)`, ... as a type; the usual synonyms are understood."""
+    match = _PATTERN.match(text.lower())
+    name = _ALIASES.get(match[1], match[1]) if match else ""
+    if match and name == "decimal":
+        return decimal(int(match[2] or 10), int(match[3] or 0))
+    if name in _ARROW:
+        return SqlType(name)
+    known = ", ".join([*_ARROW, "decimal(p,s)"])
+    raise SchemaError(f"type {text!r} is not supported: use one of {known}")
+
+
+def from_arrow(kind: pa.DataType) -> SqlType:
+    """The column type that holds values of an Arrow type without loss."""
+    if pa.types.is_decimal(kind):
+        return decimal(kind.precision, kind.scale)
+    if pa.types.is_timestamp(kind):
+        return TIMESTAMP
+    for name, arrow in _ARROW.items():
+        if arrow == kind:
+            return SqlType(name)
+    if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return STRING
+    raise SchemaError(f"Arrow type {kind} has no column type here: cast the column first")
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    name: str
+    type: SqlType
+    nullable: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """Columns in order, and the names of the key columns in key order."""
+
+    columns: tuple[Column, ...]
+    key: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(c.name for c in self.columns)
+
+    @property
+    def arrow(self) -> pa.Schema:
+        return pa.schema([pa.field(c.name, c.type.arrow, c.nullable) for c in self.columns])
+
+    @property
+    def key_columns(self) -> tuple[Column, ...]:
+        return tuple(self.column(name) for name in self.key)
+
+    @property
+    def value_columns(self) -> tuple[Column, ...]:
+        return tuple(c for c in self.columns if c.name not in self.key)
+
+    def column(self, name: str) -> Column:
+        for column in self.columns:
+            if column.name == name:
+                return column
+        raise SchemaError(f"there is no column {name!r}: the columns are {', '.join(self.names)}")
+
+    def to_json(self) -> dict[str, Any]:
+        return {"columns": [[c.name, str(c.type), c.nullable] for c in self.columns], "key": list(self.key)}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Schema:
+        columns = tuple(Column(name, parse_type(kind), nullable) for name, kind, nullable in data["columns"])
+        return cls(columns, tuple(data["key"]))

@@ -1,0 +1,116 @@
+"""A view as its readers see it: always the committed epoch, the same cut as every other view."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from belvedere.encoding import slot_of
+from belvedere.errors import SchemaError, Stale
+from belvedere.readers.cut import CatalogCache, Cut, at_cut, check_readable, open_cut
+from belvedere.readers.problems import problems
+from belvedere.readers.rows import ViewRows, key_tuple
+from belvedere.readers.to_spark import view_frame
+from belvedere.stores.base import Store
+from belvedere.types import Key, Row, Schema
+from belvedere.views import pins
+from belvedere.views.catalog import CatalogState
+from belvedere.views.definitions import LIVE, ViewDefinition
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class View:
+    """Reads of one view. `before` is called before every read: a session waits there for its own writes."""
+
+    def __init__(self, store: Store, cache: CatalogCache, name: str, spark: Callable[[], SparkSession], before: Callable[[], None] | None = None) -> None:
+        self._store, self._cache, self.name, self._spark, self._before = store, cache, name, spark, before
+        self._known: tuple[int, ViewRows, Any] | None = None
+        self._definition()
+
+    @property
+    def schema(self) -> Schema:
+        return self._definition().schema
+
+    @property
+    def sql(self) -> str:
+        return self._definition().select
+
+    def get(self, key: Key = ()) -> Row | None:
+        """The row under a key (a scalar, or a tuple for keys of several columns), or None."""
+        if self._before is not None:
+            self._before()
+        while True:
+            epoch, state = self._cache.current()
+            known = self._known
+            if known is None or known[2] is not state:
+                known = self._known = self._prepared(state)
+            table, rows, _ = known
+            values = key if type(key) is tuple else key_tuple(key)
+            if len(values) != len(rows.schema.key):
+                raise SchemaError(self._advice(rows.schema, len(values)))
+            encoded = rows.keys.encode_one(values)
+            try:
+                value = self._store.state.get_one(slot_of(encoded, self._store.state.slots), epoch, table, encoded)
+            except Stale:
+                continue
+            return None if value is None else rows.decode_one(values, value)
+
+    def scan(self, prefix: Sequence[Any] | Key = (), limit: int | None = None) -> Iterator[Row]:
+        """Rows in key order, all or those whose key begins with `prefix`."""
+        table = self._rows(key_tuple(prefix), ordered=True)
+        yield from (table if limit is None else table.slice(0, limit)).to_pylist()
+
+    def to_arrow(self, prefix: Sequence[Any] | Key = ()) -> pa.Table:
+        """All rows that the view's SELECT would return, duplicates included, in no particular order."""
+        return self._rows(key_tuple(prefix), ordered=False)
+
+    def to_spark(self, hold: float = 600.0) -> DataFrame:
+        """The same as a Spark DataFrame, read by Spark's tasks.
+
+        It shows the cut at the time of this call, which is held for `hold` seconds.
+        """
+        if self._before is not None:
+            self._before()
+        _, pin = pins.hold(self._store, hold)
+        return view_frame(self._store, self._spark(), self._readable(self._cache.state()), pin.epoch)
+
+    def problems(self) -> list[dict[str, Any]]:
+        """Rows that the view cannot evaluate: their key and the expression that raises."""
+        return at_cut(self._store, lambda cut: problems(cut, cut.state.view(self.name)))
+
+    def __len__(self) -> int:
+        return self.to_arrow().num_rows
+
+    def _rows(self, prefix: tuple[Any, ...], ordered: bool) -> pa.Table:
+        if self._before is not None:
+            self._before()
+        with open_cut(self._store) as cut:
+            view = self._check(cut)
+            return cut.rows(view, ViewRows.of(view).prefix(prefix) if prefix else b"", ordered)
+
+    def _definition(self) -> ViewDefinition:
+        return self._cache.state().view(self.name)
+
+    def _prepared(self, state: CatalogState) -> tuple[int, ViewRows, CatalogState]:
+        view = self._readable(state)
+        return view.planned.sink.table, ViewRows.of(view), state
+
+    def _readable(self, state: CatalogState) -> ViewDefinition:
+        view = state.view(self.name)
+        status = state.status.get(view.id)
+        if status is None or status.state != LIVE or status.in_error:
+            check_readable(state, view, lambda v: self.problems())
+        return view
+
+    def _check(self, cut: Cut) -> ViewDefinition:
+        view = cut.state.view(self.name)
+        check_readable(cut.state, view, lambda v: problems(cut, v))
+        return view
+
+    def _advice(self, schema: Schema, given: int) -> str:
+        key = ", ".join(schema.key) or "no columns"
+        return f"the key of view {self.name} is ({key}): give {len(schema.key)} value(s), not {given}, or use scan(prefix=...)"

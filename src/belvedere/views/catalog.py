@@ -1,0 +1,233 @@
+"""The catalog: names, definitions, the head of history. All of it in the store's one transaction domain (rule R4).
+
+    next_id              ids of tables, views, nodes and state tables, never reused
+    head                 the committed epoch, the catalog version, the committed vector
+    name/orders          what a name stands for; a view being replaced has a `next`
+    table/7, view/12     definitions
+    status/12            where a view stands
+    lease, intent        the coordinator and the open epoch      (pipeline.ledger)
+    commit/000...41      manifests of committed epochs
+    pin/...              epochs that long readers hold           (views.pins)
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from belvedere.errors import CatalogError, SchemaError
+from belvedere.sql.planner import plan_view
+from belvedere.stores.base import CatalogTransaction, Store
+from belvedere.types import Epoch, Position, Schema
+from belvedere.views.definitions import DROPPED, LIVE, LOADING, REQUESTED, TableDefinition, ViewDefinition, ViewStatus
+
+_HEAD = struct.Struct("<QQ")
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """What readers see: the last committed epoch, and the vector of positions that it covers."""
+
+    epoch: Epoch
+    version: int
+    vector: dict[str, Position]
+
+    def to_bytes(self) -> bytes:
+        return _HEAD.pack(self.epoch, self.version) + json.dumps(self.vector).encode()
+
+    @classmethod
+    def from_bytes(cls, data: bytes | None) -> Head:
+        if data is None:
+            return cls(0, 0, {})
+        return cls(*_HEAD.unpack_from(data), json.loads(data[_HEAD.size :]))
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogState:
+    """One consistent reading of the whole catalog."""
+
+    head: Head
+    tables: dict[str, TableDefinition]
+    views: dict[str, ViewDefinition]  # by the name under which they are read
+    building: dict[str, ViewDefinition]  # replacements that are not live yet
+    status: dict[int, ViewStatus]
+
+    def table(self, name: str) -> TableDefinition:
+        if name.lower() in self.views:
+            raise CatalogError(f"{name} is a view: it is maintained, not written to")
+        return _named(self.tables, name, "table", "SHOW TABLES")
+
+    def view(self, name: str) -> ViewDefinition:
+        if name.lower() in self.tables:
+            raise CatalogError(f"{name} is a table: use table({name!r})")
+        return _named(self.views, name, "view", "SHOW MATERIALIZED VIEWS")
+
+    def definitions(self) -> list[ViewDefinition]:
+        return [*self.views.values(), *self.building.values()]
+
+
+def _named(found: dict[str, Any], name: str, kind: str, hint: str) -> Any:
+    if name.lower() not in found:
+        raise CatalogError(f"there is no {kind} {name}: {hint} lists them")
+    return found[name.lower()]
+
+
+def read_head(t: CatalogTransaction) -> Head:
+    return Head.from_bytes(t.get("head"))
+
+
+def read_state(t: CatalogTransaction) -> CatalogState:
+    tables = {d.id: d for d in (TableDefinition.from_bytes(v) for _, v in t.scan("table/"))}
+    views = {d.id: d for d in (ViewDefinition.from_bytes(v) for _, v in t.scan("view/"))}
+    status = {int(k.split("/")[1]): ViewStatus.from_bytes(v) for k, v in t.scan("status/")}
+    state = CatalogState(read_head(t), {}, {}, {}, status)
+    for key, value in t.scan("name/"):
+        name, entry = key.split("/", 1)[1], json.loads(value)
+        if entry["kind"] == "table":
+            state.tables[name] = tables[entry["id"]]
+            continue
+        state.views[name] = views[entry["id"]]
+        if entry.get("next"):
+            state.building[name] = views[entry["next"]]
+    return state
+
+
+def bump(t: CatalogTransaction) -> None:
+    """Tell other processes that definitions or states of views have changed."""
+    head = read_head(t)
+    t.put("head", replace(head, version=head.version + 1).to_bytes())
+
+
+def new_id(t: CatalogTransaction) -> int:
+    value = int(t.get("next_id") or b"1")
+    t.put("next_id", b"%d" % (value + 1))
+    return value
+
+
+def create_table(store: Store, name: str, schema: Schema, before_images: bool, if_not_exists: bool = False) -> bool:
+    _check_table(name, schema)
+
+    def body(t: CatalogTransaction) -> bool:
+        if _exists(t, name, if_not_exists, "table"):
+            return False
+        definition = TableDefinition(new_id(t), name, schema, before_images, 0 if before_images else new_id(t))
+        t.put(f"table/{definition.id}", definition.to_bytes())
+        t.put(f"name/{name.lower()}", json.dumps({"kind": "table", "id": definition.id}).encode())
+        bump(t)
+        return True
+
+    return store.catalog.transact(body)
+
+
+def _check_table(name: str, schema: Schema) -> None:
+    if not schema.key:
+        raise SchemaError(f"table {name} has no key: add PRIMARY KEY (column, ...)")
+    seen: set[str] = set()
+    for column in schema.columns:
+        if column.name.lower() in seen:
+            raise SchemaError(f"table {name} has two columns {column.name}")
+        seen.add(column.name.lower())
+    for key in schema.key:
+        schema.column(key)
+
+
+def _exists(t: CatalogTransaction, name: str, allowed: bool, kind: str) -> bool:
+    entry = t.get(f"name/{name.lower()}")
+    if entry is None:
+        return False
+    found = json.loads(entry)["kind"]
+    if allowed and found == kind:
+        return True
+    raise CatalogError(f"a {found} {name} exists already: drop it first, or use {'IF NOT EXISTS' if kind == 'table' else 'OR REPLACE'}")
+
+
+def create_view(
+    store: Store, name: str, select: str, key: Sequence[str], consistency: str, replace_it: bool = False, if_not_exists: bool = False
+) -> bool:
+    """Register a view as requested; a coordinator loads it and makes it live between two epochs (rule R7)."""
+
+    def body(t: CatalogTransaction) -> bool:
+        entry = t.get(f"name/{name.lower()}")
+        replacing = json.loads(entry) if entry and replace_it and json.loads(entry)["kind"] == "view" else None
+        if replacing is None and _exists(t, name, if_not_exists, "view"):
+            return False
+        tables = [d.info for d in read_state(t).tables.values()]
+        planned = plan_view(select, key, tables, lambda: new_id(t))
+        view = ViewDefinition(new_id(t), name, select, tuple(key), consistency, planned, time.time())
+        t.put(f"view/{view.id}", view.to_bytes())
+        t.put(f"status/{view.id}", ViewStatus(REQUESTED).to_bytes())
+        _point(t, name, view.id, replacing)
+        bump(t)
+        return True
+
+    return store.catalog.transact(body)
+
+
+def _point(t: CatalogTransaction, name: str, view: int, replacing: dict[str, Any] | None) -> None:
+    """Let the name stand for a view; one that is live keeps being read until its replacement is live."""
+    entry: dict[str, Any] = {"kind": "view", "id": view}
+    if replacing is not None:
+        if replacing.get("next"):
+            _mark_dropped(t, replacing["next"])
+        if ViewStatus.from_bytes(t.get(f"status/{replacing['id']}") or b"").state == LIVE:
+            entry = {"kind": "view", "id": replacing["id"], "next": view}
+        else:
+            _mark_dropped(t, replacing["id"])
+    t.put(f"name/{name.lower()}", json.dumps(entry).encode())
+
+
+def _mark_dropped(t: CatalogTransaction, view: int) -> None:
+    status = ViewStatus.from_bytes(t.get(f"status/{view}") or b"")
+    t.put(f"status/{view}", replace(status, state=DROPPED).to_bytes())
+
+
+def drop_view(store: Store, name: str, if_exists: bool = False) -> bool:
+    """Take the name away at once; a coordinator removes the tables between two epochs."""
+
+    def body(t: CatalogTransaction) -> bool:
+        entry = json.loads(t.get(f"name/{name.lower()}") or b"null")
+        if entry is None and if_exists:
+            return False
+        if entry is None or entry["kind"] != "view":
+            raise CatalogError(f"there is no view {name}: SHOW MATERIALIZED VIEWS lists them")
+        for view in filter(None, (entry["id"], entry.get("next"))):
+            _mark_dropped(t, view)
+        t.delete(f"name/{name.lower()}")
+        bump(t)
+        return True
+
+    return store.catalog.transact(body)
+
+
+def drop_table(store: Store, name: str, if_exists: bool = False) -> TableDefinition | None:
+    def body(t: CatalogTransaction) -> TableDefinition | None:
+        state = read_state(t)
+        if if_exists and name.lower() not in state.tables:
+            return None
+        table = state.table(name)
+        users = [v.name for v in state.definitions() if v.planned.source == table.id]
+        if users:
+            raise CatalogError(f"table {name} is used by {', '.join(sorted(users))}: drop these views first")
+        t.delete(f"name/{name.lower()}")
+        t.delete(f"table/{table.id}")
+        bump(t)
+        return table
+
+    return store.catalog.transact(body)
+
+
+def make_live(t: CatalogTransaction, view: int, epoch: Epoch) -> None:
+    """A loaded view becomes live as of an epoch that is just being committed; a view that it replaces goes."""
+    status = ViewStatus.from_bytes(t.get(f"status/{view}") or b"")
+    if status.state != LOADING:
+        return  # dropped meanwhile
+    t.put(f"status/{view}", replace(status, state=LIVE, watermark=None, live_since=epoch).to_bytes())
+    for key, value in t.scan("name/"):
+        entry = json.loads(value)
+        if entry.get("next") == view:
+            _mark_dropped(t, entry["id"])
+            t.put(key, json.dumps({"kind": "view", "id": view}).encode())

@@ -1,0 +1,57 @@
+"""Pins: epochs that long readers hold, respected by collection and by log trimming (rule R6)."""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from belvedere.stores.base import CatalogTransaction, Store
+from belvedere.types import Epoch, Position
+from belvedere.views.catalog import read_head
+
+PIN_SECONDS = 3600.0  # a reader that died leaves its pin no longer than this
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    epoch: Epoch
+    vector: dict[str, Position]
+
+
+@contextmanager
+def pinned(store: Store) -> Iterator[Pin]:
+    """Hold the committed epoch: what it shows stays readable until the end of the block."""
+    key, pin = hold(store, PIN_SECONDS)
+    try:
+        yield pin
+    finally:
+        store.catalog.transact(lambda t: t.delete(key))
+
+
+def hold(store: Store, seconds: float) -> tuple[str, Pin]:
+    """Hold the committed epoch for some time, for a reader whose end nobody sees, such as a DataFrame."""
+    key = f"pin/{uuid.uuid4().hex}"
+
+    def body(t: CatalogTransaction) -> Pin:
+        head = read_head(t)
+        expired = [k for k, v in t.scan("pin/") if json.loads(v)["expires"] < time.time()]
+        for old in expired:
+            t.delete(old)
+        t.put(key, json.dumps({"epoch": head.epoch, "vector": head.vector, "expires": time.time() + seconds}).encode())
+        return Pin(head.epoch, head.vector)
+
+    return key, store.catalog.transact(body)
+
+
+def oldest_pin(store: Store, now: float) -> Pin | None:
+    found = [json.loads(value) for _, value in store.catalog.read(lambda t: t.scan("pin/"))]
+    alive = [p for p in found if p["expires"] > now]
+    if not alive:
+        return None
+    vectors = [p["vector"] for p in alive]
+    lowest = {s: min(v.get(s, 0) for v in vectors) for s in set().union(*vectors)}
+    return Pin(min(p["epoch"] for p in alive), lowest)

@@ -1,0 +1,617 @@
+"""Every store keeps the contract of `stores.base`: one test per sentence, run against each store that can run here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from belvedere.errors import Conflict, Stale, StoreError
+from belvedere.stores.base import CatalogTransaction, LogBlock, Store, Write
+from belvedere.stores.registry import open_store
+
+TABLE, OTHER = 7, 8
+LAST_TABLE = 2**32 - 1
+
+
+@pytest.fixture(params=["memory", "embedded"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+    opened = open_store("memory:" if request.param == "memory" else str(tmp_path / "store"), slots=2)
+    yield opened
+    opened.close()
+
+
+def binary(*values: bytes | None) -> pa.BinaryArray:
+    return pa.array(values, pa.binary())
+
+
+def apply(store: Store, operations: list[tuple[bytes, bytes | None]], table: int = TABLE, before_images: bool = True) -> int:
+    keys, values = zip(*operations, strict=True)
+    return store.base.write(table, binary(*keys), binary(*values), before_images)
+
+
+def log_of(store: Store, low: int = 0, high: int | None = None) -> list[LogBlock]:
+    return list(store.base.read_log("log", low, store.base.end()["log"] if high is None else high))
+
+
+def rows_of(
+    store: Store, table: int = TABLE, low: bytes = b"", high: bytes | None = None, batch: int = 100_000
+) -> list[tuple[bytes, bytes]]:
+    with store.base.snapshot() as snapshot:
+        return flat(snapshot.scan(table, low, high, batch))
+
+
+def flat(batches: Iterator[tuple[pa.BinaryArray, pa.BinaryArray]]) -> list[tuple[bytes, bytes]]:
+    return [pair for keys, values in batches for pair in zip(keys.to_pylist(), values.to_pylist(), strict=True)]
+
+
+def write_epoch(store: Store, epoch: int, changes: dict[bytes, bytes | None], table: int = TABLE, slot: int = 0) -> None:
+    """One whole attempt: read as of e-1, write, commit."""
+    shard = store.state.shard(slot, epoch)
+    buffer(shard, changes, table)
+    shard.commit()
+    shard.close()
+
+
+def buffer(shard, changes: dict[bytes, bytes | None], table: int = TABLE) -> None:
+    keys = binary(*sorted(changes))
+    values = binary(*(changes[key] for key in sorted(changes)))
+    shard.write(Write(table, keys, values, shard.get_many(table, keys)))
+
+
+def as_of(store: Store, epoch: int, table: int = TABLE, slot: int = 0) -> dict[bytes, bytes]:
+    return dict(flat(store.state.reader(slot, epoch).scan(table)))
+
+
+# ---------------------------------------------------------------- catalog
+
+
+def test_a_transaction_sees_its_own_writes_and_is_there_afterwards(store: Store) -> None:
+    def body(transaction: CatalogTransaction) -> list[tuple[str, bytes]]:
+        transaction.put("view/2", b"b")
+        transaction.put("view/1", b"a")
+        transaction.put("views", b"x")
+        transaction.put("table/1", b"t")
+        transaction.delete("table/1")
+        transaction.delete("table/never")
+        assert transaction.get("view/1") == b"a"
+        assert transaction.get("table/1") is None
+        return transaction.scan("view/")
+
+    assert store.catalog.transact(body) == [("view/1", b"a"), ("view/2", b"b")]
+    assert store.catalog.read(lambda transaction: transaction.scan("")) == [("view/1", b"a"), ("view/2", b"b"), ("views", b"x")]
+
+
+def test_a_body_that_raises_writes_nothing(store: Store) -> None:
+    def body(transaction: CatalogTransaction) -> None:
+        transaction.put("a", b"1")
+        raise KeyError("no")
+
+    with pytest.raises(KeyError):
+        store.catalog.transact(body)
+    assert store.catalog.read(lambda transaction: transaction.get("a")) is None
+    store.catalog.transact(lambda transaction: transaction.put("a", b"2"))
+    assert store.catalog.read(lambda transaction: transaction.get("a")) == b"2"
+
+
+def test_writing_in_a_catalog_read_raises(store: Store) -> None:
+    with pytest.raises(StoreError, match="transact"):
+        store.catalog.read(lambda transaction: transaction.put("a", b"1"))
+    with pytest.raises(StoreError, match="transact"):
+        store.catalog.read(lambda transaction: transaction.delete("a"))
+
+
+def test_a_catalog_read_is_one_snapshot(store: Store) -> None:
+    store.catalog.transact(lambda transaction: transaction.put("a", b"1"))
+
+    def body(transaction: CatalogTransaction) -> tuple[bytes | None, bytes | None]:
+        first = transaction.get("a")
+        store.catalog.transact(lambda other: other.put("a", b"2"))
+        return first, transaction.get("a")
+
+    assert store.catalog.read(body) == (b"1", b"1")
+    assert store.catalog.read(lambda transaction: transaction.get("a")) == b"2"
+
+
+def test_a_catalog_value_may_have_almost_a_megabyte(store: Store) -> None:
+    value = bytes(1_000_000)
+    store.catalog.transact(lambda transaction: transaction.put("big", value))
+    assert store.catalog.read(lambda transaction: transaction.get("big")) == value
+
+
+# ---------------------------------------------------------------- base tables
+
+
+def test_operations_are_applied_in_their_order_and_logged_with_the_rows_before(store: Store) -> None:
+    assert apply(store, [(b"k", b"1"), (b"a", b"x"), (b"k", b"2"), (b"k", None), (b"k", b"3")]) == 5
+    assert apply(store, [(b"a", None), (b"never", None)]) == 7
+    assert rows_of(store) == [(b"k", b"3")]
+    first, second = log_of(store)
+    assert (first.stream, first.position, first.end, first.table) == ("log", 0, 5, TABLE)
+    assert (second.position, second.end) == (5, 7)
+    assert first.before is not None
+    on_k = [row for row in zip(*(c.to_pylist() for c in (first.keys, first.values, first.before)), strict=True) if row[0] == b"k"]
+    assert on_k == [(b"k", b"1", None), (b"k", b"2", b"1"), (b"k", None, b"2"), (b"k", b"3", None)]
+    assert second.before is not None
+    assert sorted(zip(second.keys.to_pylist(), second.values.to_pylist(), second.before.to_pylist(), strict=True)) == [
+        (b"a", None, b"x"),
+        (b"never", None, None),
+    ]
+
+
+def test_a_table_without_before_images_logs_none(store: Store) -> None:
+    apply(store, [(b"k", b"1"), (b"j", b"2")], before_images=False)
+    apply(store, [(b"k", None), (b"k", b"3"), (b"j", None)], before_images=False)
+    store.base.put_one(TABLE, b"l", b"4", before_images=False)
+    assert [block.before for block in log_of(store)] == [None, None, None]
+    assert rows_of(store) == [(b"k", b"3"), (b"l", b"4")]
+
+
+def test_put_one_is_a_write_of_one_operation(store: Store) -> None:
+    assert store.base.put_one(TABLE, b"k", b"1", before_images=True) == 1
+    assert store.base.put_one(TABLE, b"k", b"22", before_images=True) == 2
+    assert store.base.put_one(TABLE, b"k", None, before_images=True) == 3
+    assert store.base.put_one(TABLE, b"k", None, before_images=True) == 4
+    assert rows_of(store) == []
+    found = [(b.position, b.keys.to_pylist(), b.values.to_pylist(), b.before.to_pylist()) for b in log_of(store) if b.before is not None]
+    assert found == [(0, [b"k"], [b"1"], [None]), (1, [b"k"], [b"22"], [b"1"]), (2, [b"k"], [None], [b"22"]), (3, [b"k"], [None], [None])]
+
+
+def test_a_write_of_nothing_logs_nothing(store: Store) -> None:
+    apply(store, [(b"k", b"1")])
+    assert store.base.write(TABLE, binary(), binary(), True) == 1
+    assert len(log_of(store)) == 1
+
+
+def test_sliced_arrays_are_written_as_they_look(store: Store) -> None:
+    keys, values = binary(b"zz", b"b", b"a", b"yy"), binary(None, b"1", None, b"x")
+    store.base.write(TABLE, keys.slice(1, 2), values.slice(1, 2), True)
+    (block,) = log_of(store)
+    assert sorted(zip(block.keys.to_pylist(), block.values.to_pylist(), strict=True)) == [(b"a", None), (b"b", b"1")]
+    assert rows_of(store) == [(b"b", b"1")]
+
+
+def test_log_blocks_carry_the_time_of_the_write(store: Store) -> None:
+    apply(store, [(b"k", b"1")])
+    store.base.put_one(TABLE, b"k", b"2", True)
+    first, second = (block.time for block in log_of(store))
+    assert 1e9 < first <= second
+
+
+def test_unless_after_raises_if_the_table_was_written_meanwhile_and_writes_nothing(store: Store) -> None:
+    position = apply(store, [(b"k", b"1")])
+    apply(store, [(b"k", b"other")], table=OTHER)
+    assert store.base.write(TABLE, binary(b"k"), binary(b"2"), True, unless_after=position) == 3
+    with pytest.raises(Conflict):
+        store.base.write(TABLE, binary(b"k"), binary(b"3"), True, unless_after=position)
+    with pytest.raises(Conflict):
+        store.base.write(TABLE, binary(b"k"), binary(b"3"), True, unless_after=2)
+    assert rows_of(store) == [(b"k", b"2")]
+    assert store.base.end() == {"log": 3}
+    assert store.base.write(TABLE, binary(b"k"), binary(b"3"), True, unless_after=3) == 4
+
+
+def test_a_conflict_is_seen_after_the_log_is_trimmed(store: Store) -> None:
+    apply(store, [(b"k", b"1"), (b"k", b"2")])
+    store.base.trim("log", 2)
+    with pytest.raises(Conflict):
+        store.base.write(TABLE, binary(b"k"), binary(b"3"), True, unless_after=1)
+
+
+def test_a_snapshot_shows_all_operations_before_its_position_and_no_others(store: Store) -> None:
+    apply(store, [(b"a", b"1"), (b"b", b"2")])
+    apply(store, [(b"a", b"o")], table=OTHER)
+    with store.base.snapshot() as snapshot:
+        apply(store, [(b"a", b"later"), (b"c", b"later")])
+        assert snapshot.position == 3
+        assert snapshot.get(TABLE, b"a") == b"1"
+        assert snapshot.get(TABLE, b"c") is None
+        assert snapshot.get_many(TABLE, binary(b"b", b"c", b"a", b"a")).to_pylist() == [b"2", None, b"1", b"1"]
+        assert flat(snapshot.scan(TABLE)) == [(b"a", b"1"), (b"b", b"2")]
+        assert flat(snapshot.scan(OTHER)) == [(b"a", b"o")]
+    assert rows_of(store) == [(b"a", b"later"), (b"b", b"2"), (b"c", b"later")]
+
+
+@pytest.mark.parametrize("table", [1, TABLE, LAST_TABLE])
+def test_scans_respect_bounds_tables_and_batch_sizes(store: Store, table: int) -> None:
+    keys = [*sorted(bytes([i, j]) for i in (0, 1, 127, 255) for j in range(0, 256, 5)), b"\xff\xff\xff"]
+    apply(store, [(key, b"v" + key) for key in reversed(keys)], table=table)
+    apply(store, [(b"", b"empty"), (b"\xff" * 20, b"last")], table=table)
+    for neighbour in {table - 1, table + 1} - {0, 2**32}:
+        apply(store, [(b"", b"no"), (b"\x80", b"no"), (b"\xff" * 30, b"no")], table=neighbour)
+    expected = [(b"", b"empty"), *((key, b"v" + key) for key in keys), (b"\xff" * 20, b"last")]
+    expected.sort()
+    for low, high in [
+        (b"", None),
+        (b"\x01", b"\x7f"),
+        (b"\x01\x05", b"\x01\x05"),
+        (b"\x01\x05", b"\x01\x05\x00"),
+        (b"\x7f", None),
+        (b"\xff", b""),
+    ]:
+        inside = [(key, value) for key, value in expected if low <= key and (high is None or key < high)]
+        assert rows_of(store, table, low, high) == inside
+        assert rows_of(store, table, low, high, batch=7) == inside
+    with store.base.snapshot() as snapshot:
+        assert {len(found) for found, _ in snapshot.scan(table, batch=7)} <= set(range(1, 8))
+
+
+def test_the_log_is_read_from_block_to_block(store: Store) -> None:
+    ends = [0, *(apply(store, [(b"k%d" % i, b"v")] * (i + 1)) for i in range(100))]
+    assert store.base.end() == {"log": ends[-1]}
+    for low, high in [(0, 100), (3, 10), (99, 100), (5, 5)]:
+        assert [block.position for block in store.base.read_log("log", ends[low], ends[high])] == ends[low:high]
+    assert list(store.base.read_log("log", ends[-1], ends[-1] + 10)) == []
+
+
+def test_a_cut_is_the_largest_boundary_within_the_rows_or_the_end_of_the_first_block(store: Store) -> None:
+    assert store.base.cut("log", 0, 10) == 0
+    ends = [0]
+    for size in (3, 1, 1, 10, 2, 5):
+        ends.append(apply(store, [(b"k", b"v")] * size))
+    for low in ends:
+        for rows in range(30):
+            after = [end for end in ends if end > low]
+            within = [end for end in after if end <= low + rows]
+            assert store.base.cut("log", low, rows) == (max(within) if within else after[0] if after else low), (low, rows)
+
+
+def test_trimming_drops_whole_blocks_at_most_up_to_the_position(store: Store) -> None:
+    ends = [apply(store, [(b"k", b"v")] * 4) for _ in range(5)]
+    store.base.trim("log", ends[1] + 1)
+    assert [block.position for block in log_of(store, ends[1])] == ends[1:4]
+    store.base.trim("log", ends[1])
+    store.base.trim("log", 0)
+    assert [block.position for block in log_of(store, ends[1])] == ends[1:4]
+    assert rows_of(store) == [(b"k", b"v")]
+    assert store.base.cut("log", ends[1], 5) == ends[2]
+
+
+def test_reading_below_the_trim_point_raises(store: Store) -> None:
+    ends = [apply(store, [(b"k", b"v")]) for _ in range(5)]
+    store.base.trim("log", ends[1])
+    with pytest.raises(Stale, match="trimmed"):
+        log_of(store)
+    with pytest.raises(Stale, match="trimmed"):
+        store.base.cut("log", 0, 10)
+
+
+def test_a_log_that_was_trimmed_to_its_end_goes_on_from_there(store: Store) -> None:
+    for _ in range(600):
+        end = store.base.put_one(TABLE, b"k", b"v", True)
+    store.base.trim("log", end + 100)
+    assert store.base.end() == {"log": end}
+    assert log_of(store, end) == []
+    assert store.base.cut("log", end, 5) == end
+    with pytest.raises(Stale):
+        log_of(store, end - 1)
+    assert store.base.put_one(TABLE, b"k", b"w", True) == end + 1
+    assert [block.position for block in log_of(store, end)] == [end]
+
+
+def test_trimming_that_overtakes_a_read_makes_it_raise(store: Store) -> None:
+    for _ in range(1000):
+        store.base.put_one(TABLE, b"k", b"v", True)
+    reading = store.base.read_log("log", 0, 1000)
+    seen = [next(reading).position]
+    store.base.trim("log", 1000)
+    with pytest.raises(Stale):
+        seen.extend(block.position for block in reading)
+    assert seen == list(range(len(seen)))
+
+
+def test_dropping_a_base_table_keeps_its_log_and_other_tables(store: Store) -> None:
+    apply(store, [(b"%05d" % i, b"v") for i in range(25_000)])
+    apply(store, [(b"a", b"o")], table=OTHER)
+    store.base.drop(TABLE)
+    store.base.drop(TABLE)
+    assert rows_of(store) == []
+    assert rows_of(store, OTHER) == [(b"a", b"o")]
+    assert len(log_of(store)[0].keys) == 25_000
+
+
+def test_an_unknown_stream_is_refused(store: Store) -> None:
+    assert store.base.streams == ("log",)
+    for call in (
+        lambda: list(store.base.read_log("nolog", 0, 1)),
+        lambda: store.base.cut("nolog", 0, 1),
+        lambda: store.base.trim("nolog", 0),
+    ):
+        with pytest.raises(StoreError, match="nolog"):
+            call()
+
+
+# ---------------------------------------------------------------- state tables: attempts
+
+
+def test_an_attempt_reads_as_of_the_epoch_before(store: Store) -> None:
+    write_epoch(store, 1, {b"a": b"1", b"b": b"1"})
+    write_epoch(store, 2, {b"a": b"2", b"b": None, b"c": b"2"})
+    shard = store.state.shard(0, 3)
+    assert (shard.slot, shard.epoch) == (0, 3)
+    assert shard.get_many(TABLE, binary(b"a", b"b", b"c", b"d")).to_pylist() == [b"2", None, b"2", None]
+    assert list(shard.scan(TABLE, b"", None)) == [(b"a", b"2"), (b"c", b"2")]
+    assert list(shard.scan(TABLE, b"", None, reverse=True)) == [(b"c", b"2"), (b"a", b"2")]
+    assert flat(shard.scan_batches(TABLE, b"", None)) == [(b"a", b"2"), (b"c", b"2")]
+    shard.close()
+
+
+def test_reads_are_the_same_before_during_and_after_another_attempt_of_the_epoch(store: Store) -> None:
+    write_epoch(store, 1, {b"%03d" % i: b"old%d" % i for i in range(0, 300, 2)})
+    shard = store.state.shard(0, 2)
+
+    def everything() -> list[object]:
+        return [
+            shard.get_many(TABLE, binary(*(b"%03d" % i for i in range(300)))).to_pylist(),
+            list(shard.scan(TABLE, b"", None)),
+            list(shard.scan(TABLE, b"", None, reverse=True)),
+            list(shard.scan(TABLE, b"050", b"151")),
+            list(shard.scan(TABLE, b"050", b"151", reverse=True)),
+            flat(shard.scan_batches(TABLE, b"", None, batch=11)),
+            flat(shard.scan_batches(TABLE, b"100", b"1005")),
+        ]
+
+    first = everything()
+    write_epoch(store, 2, {b"%03d" % i: None if i % 3 == 0 else b"new%d" % i for i in range(0, 300, 5)} | {b"000": None, b"299x": b"new"})
+    assert everything() == first
+    assert as_of(store, 2) != as_of(store, 1)
+
+
+def test_lazy_scans_go_on_while_another_attempt_of_the_epoch_commits(store: Store) -> None:
+    write_epoch(store, 1, {b"%05d" % i: b"v" for i in range(20_000)})
+    scan = store.state.shard(0, 2).scan(TABLE, b"", None)
+    backwards = store.state.shard(0, 2).scan(TABLE, b"", None, reverse=True)
+    seen, seen_backwards = [next(scan)], [next(backwards)]
+    write_epoch(store, 2, {b"%05d" % i: None for i in range(20_000)} | {b"%05dx" % i: b"new" for i in range(0, 20_000, 7)})
+    seen.extend(scan)
+    seen_backwards.extend(backwards)
+    assert [key for key, _ in seen] == [b"%05d" % i for i in range(20_000)]
+    assert seen_backwards == seen[::-1]
+
+
+def test_another_attempt_of_the_epoch_changes_nothing(store: Store) -> None:
+    write_epoch(store, 1, {b"a": b"1", b"b": b"1"})
+    early = store.state.shard(0, 2)
+    buffer(early, {b"a": b"2", b"b": None, b"c": b"2"})
+    write_epoch(store, 2, {b"a": b"2", b"b": None, b"c": b"2"})
+    early.commit()
+    write_epoch(store, 2, {b"a": b"2", b"b": None, b"c": b"2"})
+    assert as_of(store, 2) == {b"a": b"2", b"c": b"2"}
+    assert as_of(store, 1) == {b"a": b"1", b"b": b"1"}
+    assert store.state.count(0, TABLE) == (2, 4)
+
+
+def test_an_attempt_completes_the_tables_that_another_one_has_not_written(store: Store) -> None:
+    write_epoch(store, 1, {b"a": b"1"})
+    write_epoch(store, 2, {b"a": b"2"})
+    shard = store.state.shard(0, 2)
+    buffer(shard, {b"a": b"2"})
+    buffer(shard, {b"o": b"2"}, table=OTHER)
+    shard.commit()
+    assert as_of(store, 2) == {b"a": b"2"}
+    assert as_of(store, 1) == {b"a": b"1"}
+    assert as_of(store, 2, OTHER) == {b"o": b"2"}
+    assert as_of(store, 1, OTHER) == {}
+
+
+def test_every_read_and_the_commit_of_a_late_attempt_raise(store: Store) -> None:
+    write_epoch(store, 1, {b"a": b"1"})
+    shard = store.state.shard(0, 2)
+    buffer(shard, {b"z": b"late"})
+    write_epoch(store, 2, {b"a": b"2"})
+    assert shard.get_many(TABLE, binary(b"a")).to_pylist() == [b"1"]
+    write_epoch(store, 3, {b"a": b"3"})
+    for call in (
+        lambda: shard.get_many(OTHER, binary(b"a")),
+        lambda: list(shard.scan(OTHER, b"", None)),
+        lambda: list(shard.scan(OTHER, b"", None, reverse=True)),
+        lambda: list(shard.scan_batches(OTHER, b"", None)),
+        shard.commit,
+        store.state.shard(0, 1).commit,
+    ):
+        with pytest.raises(Stale):
+            call()
+    assert as_of(store, 3) == {b"a": b"3"}
+    assert store.state.shard(1, 2).get_many(TABLE, binary(b"a")).to_pylist() == [None]
+
+
+def test_nothing_is_written_before_the_commit_or_without_it(store: Store) -> None:
+    shard = store.state.shard(0, 1)
+    buffer(shard, {b"a": b"1"})
+    assert as_of(store, 1) == {}
+    shard.close()
+    assert as_of(store, 1) == {}
+    assert store.state.status(0).write_floor == 0
+
+
+def test_a_commit_is_all_or_nothing_over_its_tables(store: Store) -> None:
+    shard = store.state.shard(0, 1)
+    buffer(shard, {b"a": b"1"})
+    buffer(shard, {b"o": b"1"}, table=OTHER)
+    write_epoch(store, 2, {b"other": b"2"}, table=9)
+    with pytest.raises(Stale):
+        shard.commit()
+    assert (as_of(store, 2), as_of(store, 2, OTHER)) == ({}, {})
+
+
+def test_a_table_is_written_at_most_once_per_shard(store: Store) -> None:
+    shard = store.state.shard(0, 1)
+    buffer(shard, {b"a": b"1"})
+    with pytest.raises(StoreError, match="twice"):
+        buffer(shard, {b"b": b"1"})
+
+
+def test_a_write_may_be_empty_or_sliced(store: Store) -> None:
+    shard = store.state.shard(0, 1)
+    shard.write(Write(TABLE, binary(), binary(), binary()))
+    keys, values, before = binary(b"0", b"a", b"b", b"z"), binary(None, b"1", b"2", None), binary(b"x", None, None, b"x")
+    shard.write(Write(OTHER, keys.slice(1, 2), values.slice(1, 2), before.slice(1, 2)))
+    shard.commit()
+    assert as_of(store, 1) == {}
+    assert as_of(store, 1, OTHER) == {b"a": b"1", b"b": b"2"}
+    write_epoch(store, 2, {b"a": None}, OTHER)
+    assert as_of(store, 1, OTHER) == {b"a": b"1", b"b": b"2"}
+
+
+def test_scans_start_at_the_first_or_last_record_of_a_range(store: Store) -> None:
+    keys = [b"", b"\x00", *(b"g%03d" % i for i in range(100)), b"\xff\xff"]
+    write_epoch(store, 1, {key: b"v" + key for key in keys})
+    write_epoch(store, 1, {b"x": b"other table"}, OTHER)
+    write_epoch(store, 1, {b"x": b"other table"}, TABLE - 1)
+    shard = store.state.shard(0, 2)
+    for low, high in [(b"", None), (b"g010", b"g050"), (b"g", b"h"), (b"h", None), (b"h", b"i"), (b"z", b"a"), (b"g050", b"g050\x00")]:
+        inside = [(key, b"v" + key) for key in keys if low <= key and (high is None or key < high)]
+        assert list(shard.scan(TABLE, low, high)) == inside
+        assert list(shard.scan(TABLE, low, high, reverse=True)) == inside[::-1]
+        assert next(shard.scan(TABLE, low, high), None) == next(iter(inside), None)
+        assert flat(shard.scan_batches(TABLE, low, high, batch=3)) == inside
+        assert flat(store.state.reader(0, 1).scan(TABLE, low, high, batch=3)) == inside
+
+
+def test_slots_are_apart(store: Store) -> None:
+    assert store.state.slots == 2
+    write_epoch(store, 1, {b"a": b"0"}, slot=0)
+    write_epoch(store, 5, {b"a": b"1"}, slot=1)
+    assert (as_of(store, 5, slot=0), as_of(store, 5, slot=1)) == ({b"a": b"0"}, {b"a": b"1"})
+    assert store.state.status(0).write_floor == 1
+
+
+def test_an_epoch_may_skip_a_slot(store: Store) -> None:
+    write_epoch(store, 1, {b"a": b"1"})
+    store.state.shard(0, 2).commit()
+    write_epoch(store, 7, {b"a": b"7"})
+    assert [as_of(store, epoch)[b"a"] for epoch in range(1, 9)] == [b"1"] * 6 + [b"7"] * 2
+
+
+# ---------------------------------------------------------------- state tables: readers and collection
+
+
+def test_readers_see_every_epoch_that_is_kept(store: Store) -> None:
+    contents: dict[int, dict[bytes, bytes]] = {0: {}}
+    for epoch in range(1, 8):
+        changes = {b"%d" % (i % 13): None if (i + epoch) % 4 == 0 else b"%d" % epoch for i in range(epoch * 2, epoch * 5)}
+        write_epoch(store, epoch, changes)
+        merged = contents[epoch - 1] | changes
+        contents[epoch] = {key: value for key, value in merged.items() if value is not None}
+    for epoch, expected in contents.items():
+        reader = store.state.reader(0, epoch)
+        keys = [b"%d" % i for i in range(15)]
+        assert dict(flat(reader.scan(TABLE))) == expected
+        assert flat(reader.scan(TABLE, b"1", b"2")) == sorted(item for item in expected.items() if b"1" <= item[0] < b"2")
+        assert [reader.get(TABLE, key) for key in keys] == [expected.get(key) for key in keys]
+        assert reader.get_many(TABLE, binary(*keys)).to_pylist() == [expected.get(key) for key in keys]
+        reader.close()
+
+
+def test_a_reader_stays_where_it_is_while_epochs_pass(store: Store) -> None:
+    write_epoch(store, 1, {b"a": b"1"})
+    reader = store.state.reader(0, 1)
+    for epoch in range(2, 6):
+        write_epoch(store, epoch, {b"a": b"%d" % epoch, b"b%d" % epoch: b"x"})
+        assert reader.get(TABLE, b"a") == b"1"
+        assert reader.get_many(TABLE, binary(b"b2", b"a")).to_pylist() == [None, b"1"]
+        assert flat(reader.scan(TABLE)) == [(b"a", b"1")]
+
+
+def test_a_reader_does_not_see_the_epoch_that_is_being_written(store: Store) -> None:
+    write_epoch(store, 1, {b"a": b"1", b"b": b"1"})
+    write_epoch(store, 2, {b"a": None, b"c": b"2"})
+    reader = store.state.reader(0, 1)
+    assert [reader.get(TABLE, key) for key in (b"a", b"b", b"c", b"d")] == [b"1", b"1", None, None]
+    assert reader.get(OTHER, b"a") is None
+
+
+def test_collecting_raises_the_floors_and_readers_below_raise(store: Store) -> None:
+    for epoch in range(1, 6):
+        write_epoch(store, epoch, {b"a": b"%d" % epoch, b"t": None if epoch == 2 else b"%d" % epoch})
+    reader = store.state.reader(0, 2)
+    store.state.collect(0, 3)
+    status = store.state.status(0)
+    assert (status.slot, status.write_floor, status.history_floor) == (0, 5, 3)
+    assert status.bytes > 0
+    for call in (
+        lambda: reader.get(TABLE, b"a"),
+        lambda: reader.get_many(TABLE, binary(b"a")),
+        lambda: list(reader.scan(TABLE)),
+        lambda: store.state.reader(0, 0).get(TABLE, b"a"),
+    ):
+        with pytest.raises(Stale, match="too old"):
+            call()
+    assert [as_of(store, epoch)[b"a"] for epoch in (3, 4, 5, 6)] == [b"3", b"4", b"5", b"5"]
+
+
+def test_collecting_closes_epochs_up_to_it_even_if_nothing_was_written(store: Store) -> None:
+    write_epoch(store, 1, {b"a": b"1"})
+    late = store.state.shard(0, 3)
+    store.state.collect(0, 4)
+    status = store.state.status(0)
+    assert (status.write_floor, status.history_floor) == (4, 4)
+    with pytest.raises(Stale):
+        late.get_many(TABLE, binary(b"a"))
+    with pytest.raises(Stale):
+        late.commit()
+    with pytest.raises(Stale):  # as of 3, which an attempt of 4 would read, cannot be read any more
+        store.state.shard(0, 4).get_many(TABLE, binary(b"a"))
+    write_epoch(store, 5, {b"a": b"5"})
+    assert (as_of(store, 4), as_of(store, 5)) == ({b"a": b"1"}, {b"a": b"5"})
+
+
+def test_collecting_never_lowers_a_floor_and_is_idempotent(store: Store) -> None:
+    for epoch in range(1, 4):
+        write_epoch(store, epoch, {b"a": b"%d" % epoch})
+    store.state.collect(0, 2)
+    store.state.collect(0, 1)
+    store.state.collect(0, 2)
+    status = store.state.status(0)
+    assert (status.write_floor, status.history_floor) == (3, 2)
+    assert as_of(store, 2) == {b"a": b"2"}
+
+
+def test_a_retry_of_an_epoch_after_collecting_the_one_before_reads_the_same(store: Store) -> None:
+    write_epoch(store, 1, {b"a": b"1", b"b": b"1"})
+    write_epoch(store, 2, {b"a": b"2", b"b": None})
+    store.state.collect(0, 1)
+    shard = store.state.shard(0, 2)
+    assert shard.get_many(TABLE, binary(b"a", b"b")).to_pylist() == [b"1", b"1"]
+    buffer(shard, {b"a": b"2", b"b": None})
+    shard.commit()
+    assert as_of(store, 2) == {b"a": b"2"}
+
+
+def test_a_dropped_state_table_is_gone_and_others_stay(store: Store) -> None:
+    write_epoch(store, 1, {b"%05d" % i: b"v" for i in range(25_000)})
+    write_epoch(store, 1, {b"a": b"o"}, OTHER)
+    write_epoch(store, 2, {b"00001": None})
+    store.state.drop(0, TABLE)
+    store.state.drop(0, TABLE)
+    assert (as_of(store, 2), as_of(store, 1), store.state.count(0, TABLE)) == ({}, {}, (0, 0))
+    assert as_of(store, 2, OTHER) == {b"a": b"o"}
+
+
+def test_counts_are_those_of_the_newest_records(store: Store) -> None:
+    write_epoch(store, 1, {b"a": b"123", b"bb": b"", b"c": b"1"})
+    assert store.state.count(0, TABLE) == (3, 8)
+    write_epoch(store, 2, {b"a": b"1", b"c": None, b"none": None})
+    assert store.state.count(0, TABLE) == (2, 4)
+    assert store.state.count(0, OTHER) == (0, 0)
+
+
+def test_an_empty_value_is_not_an_absent_one(store: Store) -> None:
+    write_epoch(store, 1, {b"a": b""})
+    write_epoch(store, 2, {b"a": b"2"})
+    assert store.state.reader(0, 1).get(TABLE, b"a") == b""
+    assert as_of(store, 1) == {b"a": b""}
+    apply(store, [(b"a", b""), (b"a", b"")])
+    (block,) = log_of(store)
+    assert block.before is not None
+    assert block.before.to_pylist() == [None, b""]
+    assert rows_of(store) == [(b"a", b"")]
+
+
+def test_sync_can_be_called_at_any_time(store: Store) -> None:
+    store.state.sync(0)
+    write_epoch(store, 1, {b"a": b"1"})
+    store.state.sync(0)
+    assert as_of(store, 1) == {b"a": b"1"}

@@ -1,0 +1,126 @@
+"""A run can be stored, read back, judged and shown."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from belvedere.bench.peers import PeerResult
+from belvedere.bench.report import plot, report
+from belvedere.bench.results import (
+    END_TO_END,
+    INGEST,
+    MAINTAIN,
+    BaseWrite,
+    FlatPoint,
+    Freshness,
+    MemoryPeak,
+    PointRead,
+    Rate,
+    Results,
+    Scan,
+    SinglePut,
+    merged,
+)
+from belvedere.bench.targets import Verdict, verdicts
+from belvedere.bench.views import NAMES
+
+MILLION = 1_000_000
+EPOCHS = (200_000,) * 5
+
+
+def made_up() -> Results:
+    """Invented figures; LMDB by hand does 100 k operations per second on every view."""
+    rates = [Rate(INGEST, "-", MILLION, 4.0, 10_000, True)]
+    peers = []
+    for view in NAMES:
+        rates.append(Rate(MAINTAIN, view, MILLION, 1.0, MILLION, True, epochs=(MILLION,)))
+        rates.append(Rate(MAINTAIN, view, MILLION, 2.0, 200_000, True, epochs=EPOCHS))
+        rates.append(Rate(MAINTAIN, view, MILLION, 2.5, 200_000, True, before_images=False, epochs=EPOCHS))
+        rates.append(Rate(END_TO_END, view, MILLION, 5.0, 300_000, True, epochs=(100_000, 300_000, 600_000)))
+        peers.append(PeerResult("lmdb_by_hand", view, MILLION, 10_000, 100_000.0, 10.0, True, 0.5, 180))
+        peers.append(PeerResult("duckdb_refresh", view, MILLION, 10_000, 80_000.0, 12.5, True, 40.0, 240))
+    return Results(
+        rates=tuple(rates),
+        peers=tuple(peers),
+        freshness=(Freshness("V2", MILLION, 30, 150.0, 190.0, 2.0, 140.0, {"intent": 1.5, "job": 120.0}, 110.0, True),),
+        flatness=(FlatPoint("V2", 100_000, 10_000, 5, 3.0, 10.0, True), FlatPoint("V2", 10_000_000, 10_000, 5, 3.5, 13.0, True)),
+        single_puts=(SinglePut(1_000, 1.5, 3.0, 1.0, 2.0, 73, True),),
+        point_reads=(PointRead("V2", 20_000, 12.0, 5.0, 1.0, True),),
+        scans=(Scan("V4", 200_000, 0.2, True),),
+        base_writes=(BaseWrite(0, False, MILLION, 4.0, True), BaseWrite(10, True, MILLION, 5.0, True)),
+        memory=(MemoryPeak("V_all", 10 * MILLION, 2_500, 1_900, 30.0, True, (MILLION,) * 10),),
+    )
+
+
+def found(results: Results, name: str, unit: str) -> Verdict:
+    (verdict,) = [v for v in verdicts(results) if (v.name, v.unit) == (name, unit)]
+    return verdict
+
+
+def test_results_survive_json(tmp_path: Path) -> None:
+    results = made_up()
+    results.save(tmp_path / "results.json")
+    assert Results.load(tmp_path / "results.json") == results
+
+
+def test_parts_are_merged_in_order() -> None:
+    whole = made_up()
+    assert merged([Results(whole.machine, rates=whole.rates), Results(peers=whole.peers)]).peers == whole.peers
+
+
+def test_targets_are_ratios_to_the_peer_of_the_same_run() -> None:
+    results = made_up()
+    assert found(results, "ingest", "x lmdb_by_hand").measured == pytest.approx(2.5)
+    assert found(results, "maintain V2 in one go", "x lmdb_by_hand").reached
+    assert found(results, "maintain V2 in epochs of 200,000, no before-images", "x lmdb_by_hand").target == 2.5
+    assert not found(results, "end to end V_all", "x lmdb_by_hand").reached
+    assert found(results, "end to end V_all", "x duckdb_refresh").reached
+    assert not found(results, "flatness, V2", "x cost per operation").reached
+    assert found(results, "memory, V_all", "MiB resident").reached
+
+
+def test_a_wrong_result_reaches_no_target() -> None:
+    results = made_up()
+    wrong = replace(results, rates=tuple(replace(r, correct=False) for r in results.rates))
+    assert not any(v.reached for v in verdicts(wrong) if v.unit == "x lmdb_by_hand")
+
+
+def test_a_peer_that_ran_twice_counts_with_its_median() -> None:
+    fast = PeerResult("lmdb_by_hand", "V2", MILLION, 10_000, 300_000.0, 3.3, True, 0.5, 180)
+    assert merged([made_up(), Results(peers=(fast,))]).peer("lmdb_by_hand", "V2") == 200_000.0
+
+
+def test_the_report_shows_every_part() -> None:
+    out = StringIO()
+    report(made_up(), Console(file=out, width=200))
+    text = out.getvalue()
+    for part in (
+        "Throughput",
+        "5 of 200,000",
+        "Peers in this run",
+        "dbsp 0.375",
+        "Freshness",
+        "Flatness",
+        "Single durable put",
+        "Reads",
+        "Memory",
+        "Targets",
+    ):
+        assert part in text
+
+
+def test_an_empty_run_reports_no_target() -> None:
+    out = StringIO()
+    report(Results(), Console(file=out, width=200))
+    assert "Targets" not in out.getvalue()
+
+
+def test_the_chart_is_drawn(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    plot(made_up(), tmp_path / "chart.png")
+    assert (tmp_path / "chart.png").stat().st_size > 10_000

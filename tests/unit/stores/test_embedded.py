@@ -1,0 +1,317 @@
+"""What only the embedded store has: directories, formats, growth, limits, threads."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from belvedere.errors import SchemaError, StoreError, StoreFull
+from belvedere.stores.base import Write
+from belvedere.stores.embedded import EmbeddedStore, environment, open_cached
+
+
+def binary(*items: bytes | None) -> pa.BinaryArray:
+    return pa.array(items, pa.binary())
+
+
+def rows_of(store: EmbeddedStore, table: int = 1) -> dict[bytes, bytes]:
+    with store.base.snapshot() as snapshot:
+        return {k: v for keys, values in snapshot.scan(table) for k, v in zip(keys.to_pylist(), values.to_pylist(), strict=True)}
+
+
+# ---------------------------------------------------------------- opening
+
+
+def test_what_was_written_is_there_after_opening_again(tmp_path: Path) -> None:
+    with EmbeddedStore.open(tmp_path / "s", slots=3) as store:
+        store.base.put_one(1, b"k", b"v", True)
+    with EmbeddedStore.open(tmp_path / "s") as store:
+        assert store.state.slots == 3
+        assert rows_of(store) == {b"k": b"v"}
+    assert {entry.name for entry in (tmp_path / "s").iterdir()} == {"format.json", "base"}  # other environments come when they are used
+
+
+def test_an_existing_empty_directory_and_a_half_made_store_are_completed(tmp_path: Path) -> None:
+    (tmp_path / "format.json.new").write_text("{")
+    with EmbeddedStore.open(tmp_path, slots=2) as store:
+        assert store.state.slots == 2
+
+
+def test_a_directory_with_something_else_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("important")
+    with pytest.raises(StoreError, match=r"not a Belvedere store.*thesis\.txt"):
+        EmbeddedStore.open(tmp_path)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+def test_a_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(StoreError, match="cannot be opened"):
+        EmbeddedStore.open(tmp_path / "file")
+
+
+def test_another_format_version_is_refused(tmp_path: Path) -> None:
+    EmbeddedStore.open(tmp_path, slots=2).close()
+    (tmp_path / "format.json").write_text(json.dumps({"format": 99, "slots": 2}))
+    with pytest.raises(StoreError, match="format 99"):
+        EmbeddedStore.open(tmp_path)
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", "{}", '{"format": 1}', '{"format": 1, "slots": 0}', '{"format": "x", "slots": 2}'])
+def test_a_damaged_format_is_refused(tmp_path: Path, content: str) -> None:
+    (tmp_path / "format.json").write_text(content)
+    with pytest.raises(StoreError, match="damaged"):
+        EmbeddedStore.open(tmp_path)
+
+
+def test_a_damaged_environment_is_refused(tmp_path: Path) -> None:
+    with EmbeddedStore.open(tmp_path, slots=2):
+        pass
+    (tmp_path / "base").mkdir()
+    (tmp_path / "base" / "data.mdb").write_bytes(b"garbage" * 4000)
+    with EmbeddedStore.open(tmp_path) as store, pytest.raises(StoreError, match="damaged"):
+        store.base.end()
+
+
+def test_the_number_of_slots_is_fixed_at_creation(tmp_path: Path) -> None:
+    EmbeddedStore.open(tmp_path, slots=2).close()
+    with pytest.raises(StoreError, match="has 2 slots, not 4"):
+        EmbeddedStore.open(tmp_path, slots=4)
+    with pytest.raises(StoreError, match="slots"):
+        EmbeddedStore.open(tmp_path / "new", slots=0)
+
+
+def test_one_process_may_open_a_store_several_times(tmp_path: Path) -> None:
+    first = EmbeddedStore.open(tmp_path / "s", slots=2)
+    (tmp_path / "link").symlink_to(tmp_path / "s")
+    second = EmbeddedStore.open(tmp_path / "link")
+    first.base.put_one(1, b"k", b"1", True)
+    first.close()
+    first.close()
+    assert rows_of(second) == {b"k": b"1"}
+    second.close()
+    with pytest.raises(StoreError, match="closed"):
+        second.base.end()
+    with EmbeddedStore.open(tmp_path / "s") as third:
+        assert rows_of(third) == {b"k": b"1"}
+
+
+def test_cached_stores_are_one_until_closed(tmp_path: Path) -> None:
+    store = open_cached(tmp_path / "s", slots=2)
+    assert open_cached(tmp_path / "s") is store
+    store.close()
+    again = open_cached(tmp_path / "s")
+    assert again is not store
+    assert again.base.end() == {"log": 0}
+    again.close()
+
+
+# ---------------------------------------------------------------- room
+
+
+def test_the_map_grows_as_needed(tmp_path: Path) -> None:
+    with EmbeddedStore.open(tmp_path, slots=2, map_size=1 << 17) as store:
+        value = os.urandom(1 << 20)
+        store.base.write(1, binary(b"a", b"b", b"c"), binary(value, value, value), True)
+        store.catalog.transact(lambda transaction: transaction.put("big", value))
+        shard = store.state.shard(0, 1)
+        shard.write(Write(1, binary(b"a"), binary(value), binary(None)))
+        shard.commit()
+        assert rows_of(store) == {b"a": value, b"b": value, b"c": value}
+        assert store.catalog.read(lambda transaction: transaction.get("big")) == value
+        assert store.state.reader(0, 1).get(1, b"a") == value
+
+
+def filled(store: EmbeddedStore, rows: int) -> int:
+    """Write calls of so many rows until there is no room; the end of the log as the last good call told it."""
+    end = 0
+    while True:
+        keys = binary(*(b"%d-%d" % (end, i) for i in range(rows)))
+        try:
+            end = store.base.write(1, keys, binary(*[bytes(100)] * rows), True)
+        except StoreFull:
+            return end
+
+
+def test_a_full_store_refuses_writes_whole_and_can_be_used_on(tmp_path: Path) -> None:
+    with EmbeddedStore.open(tmp_path, slots=2, map_size=1 << 18, max_size=1 << 20) as store:
+        written = filled(store, 50)
+        assert store.base.end() == {"log": written}
+        assert len(rows_of(store)) == written
+        assert sum(len(block.keys) for block in store.base.read_log("log", 0, written)) == written
+        with pytest.raises(StoreFull, match="max_size"):
+            store.base.put_one(1, b"big", bytes(1 << 20), True)
+        store.base.trim("log", written)
+        assert store.base.put_one(1, b"k", b"v", True) == written + 1
+    with EmbeddedStore.open(tmp_path, map_size=1 << 18, max_size=1 << 22) as store:
+        assert store.base.put_one(1, b"big", bytes(1 << 20), True) == written + 2
+
+
+def test_a_full_store_of_single_puts_can_be_trimmed(tmp_path: Path) -> None:
+    with EmbeddedStore.open(tmp_path, slots=2, map_size=1 << 18, max_size=1 << 19) as store:
+        end = filled(store, 1)
+        store.base.trim("log", end)
+        for _ in range(100):
+            end = store.base.put_one(1, b"k", bytes(300), True)
+        assert store.base.end() == {"log": end}
+
+
+def test_a_full_slot_refuses_a_commit_whole(tmp_path: Path) -> None:
+    with EmbeddedStore.open(tmp_path, slots=2, map_size=1 << 18, max_size=1 << 19) as store:
+        shard = store.state.shard(0, 1)
+        keys = binary(*(b"%06d" % i for i in range(20_000)))
+        shard.write(Write(1, keys, binary(*[b"v" * 50] * 20_000), pa.nulls(20_000, pa.binary())))
+        with pytest.raises(StoreFull):
+            shard.commit()
+        assert store.state.status(0).write_floor == 0
+        assert list(store.state.reader(0, 1).scan(1)) == []
+
+
+def test_growing_waits_for_readers_of_other_threads_and_they_see_nothing_of_it(tmp_path: Path) -> None:
+    with EmbeddedStore.open(tmp_path, slots=2, map_size=1 << 17) as store:
+        store.base.put_one(1, b"k", b"v" * 100, True)
+        stop, failures = threading.Event(), []
+
+        def read() -> None:
+            try:
+                while not stop.is_set():
+                    assert rows_of(store)[b"k"] == b"v" * 100
+            except BaseException as error:  # to be shown by the main thread
+                failures.append(error)
+
+        threads = [threading.Thread(target=read) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for i in range(60):
+            store.base.put_one(2, b"%d" % i, os.urandom(40_000), True)
+        stop.set()
+        for thread in threads:
+            thread.join()
+        assert failures == []
+        assert len(rows_of(store, 2)) == 60
+
+
+def test_a_snapshot_that_keeps_the_map_from_growing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(environment, "_PATIENCE", 0.01)
+    with EmbeddedStore.open(tmp_path, slots=2, map_size=1 << 17) as store:
+        store.base.put_one(1, b"k", b"v", True)
+        with store.base.snapshot() as snapshot:
+            with pytest.raises(StoreFull, match="snapshot"):
+                store.base.put_one(1, b"big", bytes(1 << 20), True)
+            assert snapshot.get(1, b"k") == b"v"
+        assert store.base.put_one(1, b"big", bytes(1 << 20), True) == 2
+
+
+# ---------------------------------------------------------------- limits
+
+
+def test_the_longest_key_works_and_a_longer_one_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    with EmbeddedStore.open(tmp_path, slots=2) as store:
+        longest = b"k" * environment.MAX_KEY
+        store.base.put_one(1, longest, b"1", True)
+        store.base.write(1, binary(longest), binary(b"2"), True)
+        with pytest.raises(SchemaError, match="too long"):
+            store.base.put_one(1, longest + b"k", b"1", True)
+        with pytest.raises(SchemaError, match="too long"):
+            store.base.write(1, binary(b"a", longest + b"k"), binary(b"1", b"1"), True)
+        shard = store.state.shard(0, 1)
+        with pytest.raises(SchemaError, match="too long"):
+            shard.write(Write(1, binary(longest + b"k"), binary(b"1"), binary(None)))
+        shard.write(Write(1, binary(longest), binary(b"1"), binary(None)))
+        shard.commit()
+        assert rows_of(store) == {longest: b"2"}
+        assert store.base.end() == {"log": 2}
+        assert store.state.reader(0, 1).get(1, longest) == b"1"
+
+
+@pytest.mark.parametrize("table", [1, 2**32 - 1])
+def test_scans_pass_over_the_longest_keys(tmp_path: Path, table: int) -> None:
+    with EmbeddedStore.open(tmp_path, slots=2) as store:
+        keys = [b"a" * 507, b"b", b"b" * 506, b"b" * 507, b"b" * 506 + b"c", b"\xff" * 507]
+        shard = store.state.shard(0, 1)
+        shard.write(Write(table, binary(*keys), binary(*keys), pa.nulls(len(keys), pa.binary())))
+        shard.commit()
+        store.base.write(table, binary(*keys), binary(*keys), True)
+        with store.base.snapshot() as snapshot:
+            assert [k for found, _ in snapshot.scan(table, batch=1) for k in found.to_pylist()] == keys
+            assert snapshot.get(table, b"x" * 600) is None
+        shard, reader = store.state.shard(0, 2), store.state.reader(0, 1)
+        for low in [b"", *keys, b"a" * 600, b"b" * 508, b"\xff" * 508]:
+            expected = [key for key in keys if key >= low]
+            assert [key for key, _ in shard.scan(table, low, None)] == expected
+            assert [key for key, _ in shard.scan(table, low, None, reverse=True)] == expected[::-1]
+            assert [key for key, _ in shard.scan(table, b"", low, reverse=True)] == [key for key in keys if key < low][::-1]
+            assert [k for found, _ in reader.scan(table, low, batch=1) for k in found.to_pylist()] == expected
+        assert reader.get(table, b"x" * 600) is None
+        assert reader.get_many(table, binary(b"x" * 600, b"b")).to_pylist() == [None, b"b"]
+
+
+def test_bad_arguments_are_refused_with_a_reason(tmp_path: Path) -> None:
+    with EmbeddedStore.open(tmp_path, slots=2) as store:
+        with pytest.raises(SchemaError, match="2 keys but 1 values"):
+            store.base.write(1, binary(b"a", b"b"), binary(b"1"), True)
+        with pytest.raises(SchemaError, match="NULL"):
+            store.base.write(1, binary(None), binary(b"1"), True)
+        with pytest.raises(StoreError, match="no slot 2"):
+            store.state.shard(2, 1)
+        with pytest.raises(SchemaError, match="catalog key"):
+            store.catalog.transact(lambda transaction: transaction.put("", b"1"))
+        with pytest.raises(SchemaError, match="1 keys but 0 values"):
+            store.state.shard(0, 1).write(Write(1, binary(b"a"), binary(), binary()))
+        with pytest.raises(SchemaError, match="not large_binary"):
+            store.base.write(1, binary(b"a"), binary(b"a").cast(pa.large_binary()), True)
+
+
+def test_a_write_inside_a_write_of_the_same_thread_raises_instead_of_hanging(tmp_path: Path) -> None:
+    with EmbeddedStore.open(tmp_path, slots=2) as store:
+        with pytest.raises(StoreError, match="open already"):
+            store.catalog.transact(lambda _: store.catalog.transact(lambda inner: inner.put("a", b"1")))
+        store.catalog.transact(lambda transaction: transaction.put("a", b"1"))
+
+
+def test_threads_write_one_after_the_other(tmp_path: Path) -> None:
+    with EmbeddedStore.open(tmp_path, slots=2) as store:
+
+        def add(_: Any) -> None:
+            for _ in range(25):
+                store.catalog.transact(lambda t: t.put("n", b"%d" % (int(t.get("n") or b"0") + 1)))
+
+        threads = [threading.Thread(target=add, args=(i,)) for i in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert store.catalog.read(lambda transaction: transaction.get("n")) == b"100"
+
+
+def test_quick_single_reads_agree_with_the_others(tmp_path: Path) -> None:
+    with EmbeddedStore.open(tmp_path, slots=2) as store:
+        catalog: Any = store.catalog
+        state: Any = store.state
+        assert catalog.get_one("epoch") is None
+        store.catalog.transact(lambda transaction: transaction.put("epoch", b"3"))
+        assert catalog.get_one("epoch") == b"3"
+        for epoch in (1, 2, 3):
+            shard = store.state.shard(1, epoch)
+            shard.write(Write(1, binary(b"k"), binary(b"%d" % epoch), shard.get_many(1, binary(b"k"))))
+            shard.commit()
+        assert [state.get_one(1, epoch, 1, b"k") for epoch in range(5)] == [None, b"1", b"2", b"3", b"3"]
+
+
+def test_collecting_gives_the_room_of_undo_blocks_back(tmp_path: Path) -> None:
+    with EmbeddedStore.open(tmp_path, slots=2) as store:
+        keys = binary(*(b"%06d" % i for i in range(2000)))
+        sizes = []
+        for epoch in range(1, 41):
+            shard = store.state.shard(0, epoch)
+            shard.write(Write(1, keys, binary(*(os.urandom(20) for _ in range(2000))), shard.get_many(1, keys)))
+            shard.commit()
+            store.state.collect(0, epoch - 1)
+            sizes.append(store.state.status(0).bytes)
+        assert sizes[-1] <= 2 * sizes[9]
