@@ -25,6 +25,7 @@ LAYERS: list[set[str]] = [
     {"errors", "types"},
     {"encoding"},
     {"changelog", "changes"},
+    {"sql.expressions"},
     {"operators"},
     {"sql"},
     {"views", "readers"},

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from belvedere import statements
-from belvedere.errors import LeaseLost, Stale, Timeout
+from belvedere.errors import LeaseLost, SqlError, Stale, Timeout
 from belvedere.pipeline.coordinator import Coordinator, EpochReport, Runner, Settings
 from belvedere.pipeline.handle import Pipeline
 from belvedere.pipeline.repair import repair
@@ -23,7 +23,7 @@ from belvedere.stores.registry import open_store
 from belvedere.table import Table
 from belvedere.types import Position
 from belvedere.view import View
-from belvedere.views.catalog import CatalogState, Head
+from belvedere.views.catalog import CatalogState, Head, read_state
 from belvedere.views.definitions import LIVE
 
 if TYPE_CHECKING:
@@ -33,7 +33,9 @@ if TYPE_CHECKING:
 class Database:
     """Open one with `belvedere.open`. Writers, readers and the pipeline may be different processes at the same time."""
 
-    def __init__(self, url: str, spark: SparkSession | None = None, master: str = "local[*]", runner: Runner | None = None, **options: Any) -> None:
+    def __init__(
+        self, url: str, spark: SparkSession | None = None, master: str = "local[*]", runner: Runner | None = None, **options: Any
+    ) -> None:
         self.store = open_store(url, **options)
         self.master = master
         self._spark, self._runner = spark, runner
@@ -50,8 +52,6 @@ class Database:
         for statement in split(text):
             answer = statements.execute(self, statement)
         if answer is None:
-            from belvedere.errors import SqlError
-
             raise SqlError("there is no statement in this text")
         return answer
 
@@ -106,7 +106,7 @@ class Database:
             coordinator.release()
 
     def _covers(self, target: dict[str, Position]) -> bool:
-        state = self._cache.store.catalog.read(_state_of)
+        state = self.store.catalog.read(read_state)
         vector = state.head.vector
         idle = not any(state.status[v.id].state != LIVE for v in state.definitions())
         return idle and all(vector.get(s, 0) >= p for s, p in target.items())
@@ -166,17 +166,11 @@ class Database:
             self._pipeline.stop()
         self.store.close()
 
-    def __enter__(self) -> Database:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _state_of(t: Any) -> CatalogState:
-    from belvedere.views.catalog import read_state
-
-    return read_state(t)
 
 
 def open(url: str | os.PathLike[str], **options: Any) -> Database:

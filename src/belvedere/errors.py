@@ -80,7 +80,8 @@ class ViewInError(BelvedereError):
     def __init__(self, view: str, rows: Sequence[dict[str, Any]]) -> None:
         self.view, self.rows = view, list(rows)
         first = f"; first: {self.rows[0]}" if self.rows else ""
-        super().__init__(f"view {view} is in error for {len(self.rows)} row(s){first}. Correct or delete those rows of the base table; the view then recovers by itself")
+        what = f"view {view} is in error for {len(self.rows)} row(s){first}"
+        super().__init__(f"{what}. Correct or delete those rows of the base table; the view then recovers by itself")
 
 
 class PipelineError(BelvedereError):

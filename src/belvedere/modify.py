@@ -68,7 +68,7 @@ def _assigned(node: exp.Expression, column: Column, scope: Scope) -> str:
     return str(cast_to(lower(node, scope.resolve), column.type).sql)
 
 
-def _selected(db: Database, source: exp.Expression, wanted: list[Column]) -> pa.Table:
+def _selected(db: Database, source: Any, wanted: list[Column]) -> pa.Table:
     table = Query(db, source).to_arrow()
     if table.num_columns != len(wanted):
         raise SqlError(f"the SELECT has {table.num_columns} column(s), {len(wanted)} are needed")
@@ -147,7 +147,8 @@ def _matching(
             rows, errors = select.apply(pa.table([*data, weights, k], names=[*columns(len(data)), WEIGHT, ID]))
             if errors is not None:
                 first = codecs(table.schema)[0].decode_one(errors.column(ID)[0].as_py())
-                raise SqlError(f"{select.describe(errors.column('expression')[0].as_py())} cannot be computed for the row with key {first}: nothing was changed")
+                what = select.describe(errors.column("expression")[0].as_py())
+                raise SqlError(f"{what} cannot be computed for the row with key {first}: nothing was changed")
             count += rows.num_rows
             if count > LARGEST:
                 raise SqlError(f"more than {LARGEST} rows match: do it in parts, by ranges of the key")

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from sqlglot import exp
 
 from belvedere.errors import CatalogError, SqlError
 from belvedere.pipeline.verify import table_frame
@@ -71,15 +70,13 @@ class Query(Result):
     A query that reads no view sees the tables as they are now; there is no cut that it could contradict.
     """
 
-    def __init__(self, db: Database, statement: exp.Expression) -> None:
+    def __init__(self, db: Database, statement: Any) -> None:
         self._db, self._statement = db, statement
         self._names = query.relations(statement)
         state = db.state()
         self._schemas: dict[str, Schema] = {}
         for name in self._names:
-            self._schemas[name.lower()] = (
-                state.tables[name.lower()].schema if name.lower() in state.tables else _view_schema(state, name)
-            )
+            self._schemas[name.lower()] = state.tables[name.lower()].schema if name.lower() in state.tables else _view_schema(state, name)
 
     def to_arrow(self) -> pa.Table:
         """The answer as an Arrow table, computed by DuckDB with Spark's types and rules."""

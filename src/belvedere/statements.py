@@ -15,6 +15,7 @@ from belvedere.result import Message, Query, Result, Rows
 from belvedere.sql import explain
 from belvedere.sql.dialect import defining_query, parse, sql_of
 from belvedere.sql.expressions import sql_type
+from belvedere.sql.planner import plan_view
 from belvedere.types import Column, Schema
 from belvedere.views import catalog
 from belvedere.views.definitions import TableDefinition, ViewDefinition
@@ -88,7 +89,9 @@ def _create_view(db: Database, statement: exp.Create, text: str) -> Result:
         raise SqlError("a column list after the view's name is not understood: name the columns with AS in the SELECT")
     name, exists, replace = _name(statement.this), bool(statement.args.get("exists")), bool(statement.args.get("replace"))
     made = catalog.create_view(db.store, name, defining_query(text), key, consistency, replace, exists)
-    return Message(f"view {name} requested: it is built by the next catch_up() or by a running pipeline" if made else f"view {name} exists already")
+    if not made:
+        return Message(f"view {name} exists already")
+    return Message(f"view {name} requested: it is built by the next catch_up() or by a running pipeline")
 
 
 def _drop(db: Database, statement: exp.Drop, text: str) -> Result:
@@ -160,7 +163,7 @@ def _explain(db: Database, what: str) -> str:
     key = _options(statement, VIEW_OPTIONS).get("key", "") if isinstance(statement, exp.Create) else ""
     name = _name(statement.this) if isinstance(statement, exp.Create) else "(query)"
     ids = iter(range(1, 1_000_000))
-    planned = catalog.plan_view(select, [k.strip() for k in key.split(",") if k.strip()], [t.info for t in state.tables.values()], ids.__next__)
+    planned = plan_view(select, [k.strip() for k in key.split(",") if k.strip()], [t.info for t in state.tables.values()], ids.__next__)
     return explain.explain(planned, name, list(state.tables.values()))
 
 

@@ -65,15 +65,11 @@ def read_status(store: Store, recent: int = 20) -> Status:
 
 def _lag_seconds(store: Store, committed: dict[str, Position], end: dict[str, Position]) -> float:
     """The age of the oldest operation that is not in the views."""
-    oldest = [
-        next(store.base.read_log(s, committed[s], store.base.cut(s, committed[s], 1))).time for s in end if end[s] > committed[s]
-    ]
+    oldest = [next(store.base.read_log(s, committed[s], store.base.cut(s, committed[s], 1))).time for s in end if end[s] > committed[s]]
     return max(0.0, time.time() - min(oldest)) if oldest else 0.0
 
 
-def _view(
-    store: Store, state: CatalogState, view: ViewDefinition, behind: int, seconds: float, epochs: list[dict[str, Any]]
-) -> ViewInfo:
+def _view(store: Store, state: CatalogState, view: ViewDefinition, behind: int, seconds: float, epochs: list[dict[str, Any]]) -> ViewInfo:
     status = state.status[view.id]
     tables = [t for n in view.planned.nodes for t in state_tables(n)]
     counts = [store.state.count(slot, table) for table in tables for slot in range(store.state.slots)]

@@ -76,7 +76,11 @@ class Table:
         keys = self._keys.encode([table.column(name) for name in self.schema.key])
         if pc.any(too_long(keys)).as_py():
             raise SchemaError(f"row {pc.index(too_long(keys), True).as_py()}: the key is longer than {MAX_KEY} bytes")
-        values = self._rows.encode([table.column(name) for name in self._value_names], rows=table.num_rows) if self._value_names else _blank(len(keys))
+        values = (
+            self._rows.encode([table.column(name) for name in self._value_names], rows=table.num_rows)
+            if self._value_names
+            else _blank(len(keys))
+        )
         if deletes is not None:
             values = pc.if_else(deletes, pa.scalar(None, pa.binary()), values)
             values = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
@@ -128,7 +132,8 @@ class Table:
     def _full_key(self, key: Key) -> bytes:
         values = key_tuple(key)
         if len(values) != len(self.schema.key):
-            raise SchemaError(f"the key of {self.name} is ({', '.join(self.schema.key)}): give {len(self.schema.key)} value(s), not {len(values)}")
+            key = ", ".join(self.schema.key)
+            raise SchemaError(f"the key of {self.name} is ({key}): give {len(self.schema.key)} value(s), not {len(values)}")
         if any(v is None for v in values):
             raise SchemaError(f"the key of {self.name} must not be NULL")
         return self._key(values)

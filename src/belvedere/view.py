@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 class View:
     """Reads of one view. `before` is called before every read: a session waits there for its own writes."""
 
-    def __init__(self, store: Store, cache: CatalogCache, name: str, spark: Callable[[], SparkSession], before: Callable[[], None] | None = None) -> None:
+    def __init__(
+        self, store: Store, cache: CatalogCache, name: str, spark: Callable[[], SparkSession], before: Callable[[], None] | None = None
+    ) -> None:
         self._store, self._cache, self.name, self._spark, self._before = store, cache, name, spark, before
         self._known: tuple[int, ViewRows, Any] | None = None
         self._definition()
@@ -83,7 +85,7 @@ class View:
         return at_cut(self._store, lambda cut: problems(cut, cut.state.view(self.name)))
 
     def __len__(self) -> int:
-        return self.to_arrow().num_rows
+        return int(self.to_arrow().num_rows)
 
     def _rows(self, prefix: tuple[Any, ...], ordered: bool) -> pa.Table:
         if self._before is not None:

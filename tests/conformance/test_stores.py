@@ -260,7 +260,9 @@ def test_a_cut_is_the_largest_boundary_within_the_rows_or_the_end_of_the_first_b
 
 def test_trimming_drops_whole_blocks_at_most_up_to_the_position(store: Store) -> None:
     ends = [apply(store, [(b"k", b"v")] * 4) for _ in range(5)]
-    store.base.trim("log", ends[1] + 1)
+    store.base.trim("log", ends[0] - 1)
+    assert [block.position for block in log_of(store)] == [0, *ends[:4]]
+    store.base.trim("log", ends[2] - 1)
     assert [block.position for block in log_of(store, ends[1])] == ends[1:4]
     store.base.trim("log", ends[1])
     store.base.trim("log", 0)

@@ -183,6 +183,10 @@ class BaseAgrees(Agreeing):
     def trim(self, position: int) -> None:
         self.agree(lambda store: store.base.trim("log", position))
 
+    @invariant()
+    def the_log_can_be_read_from_the_same_positions(self) -> None:
+        self.agree(lambda store: [outcome(lambda low=low: store.base.cut("log", low, 1)) for low in self.ends])
+
     @rule(data=st.data(), rows=st.integers(0, 10))
     def read_log(self, data: st.DataObject, rows: int) -> None:
         low, high = sorted(data.draw(st.tuples(st.sampled_from(self.ends), st.sampled_from(self.ends))))

@@ -40,7 +40,7 @@ class Expected:
     rows: list[Row]
     errors: int
     groups: dict[bytes, Row] = field(default_factory=dict)  # group of each base row, for statistics
-    minima: dict[Row, Row] = field(default_factory=dict)  # results of MIN by group, for statistics
+    results: dict[str, dict[Row, Row]] = field(default_factory=dict)  # of MIN, MAX and COUNT(DISTINCT) by group, for statistics
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,10 @@ class Oracle:
         self.calls: dict[str, Call] = {}
         where = tree.args.get("where")
         condition = lower(where.this, self.resolve).sql if where else None
-        self._plan_aggregate() if self.aggregated else self._plan_rows()
+        if self.aggregated:
+            self._plan_aggregate()
+        else:
+            self._plan_rows()
         self.evaluate = Evaluator(schema.names, [c.type for c in schema.columns], condition, [t.sql for t in self.leaf])
 
     @property
@@ -136,7 +139,7 @@ class Oracle:
                 self.calls.setdefault(_text(call), self._call(call))
         types = [t.type for t in self.leaf[: len(self.groups)]] + [c.type for c in self.calls.values()]
         names = [f"o{i}" for i in range(len(types))]
-        places = {**{_text(g): f"o{i}" for i, g in enumerate(self.groups)}}
+        places = {_text(g): f"o{i}" for i, g in enumerate(self.groups)}
         places |= {text: f"o{len(self.groups) + i}" for i, text in enumerate(self.calls)}
         resolve = _resolver(names, types)
         self.shown = [lower(_replaced(node, places), resolve) for node, _ in self.items]
@@ -179,11 +182,12 @@ class Oracle:
         return self._grouped(list(fitting.values()), errors, groups)
 
     def _too_long(self, leaf: Row) -> bool:
-        """Keys made of leaf columns: the group, and the group with an ordered argument."""
-        if not self.aggregated:
+        """Keys made of leaf columns: the group, and the group with an ordered argument; with DISTINCT a row is a group."""
+        if not self.aggregated and not self.distinct:
             return False  # the record key is looked at when the row is shown
-        count = len(self.groups)
-        keys = [tuple(range(count))] + [(*range(count), *c.arguments) for c in self.calls.values() if c.function in ("min", "max", "distinct")]
+        groups = tuple(range(len(self.groups) if self.aggregated else len(self.leaf)))
+        ordered = [c.arguments for c in self.calls.values() if c.function in ("min", "max", "distinct")]
+        keys = [groups, *((*groups, *arguments) for arguments in ordered)]
         return any(_length(leaf, [t.type for t in self.leaf], key) > MAX_KEY for key in keys)
 
     def _rows(self, leaf: list[Row], errors: int) -> Expected:
@@ -203,9 +207,12 @@ class Oracle:
         good = {key: row for key, row in reduced.items() if FAILED not in row}
         shown = self.present({row_identity(row): row for row in good.values()})
         errors += len(reduced) - len(good) + sum(row == FAILED for row in shown.values())
-        minima = [i for i, c in enumerate(self.calls.values()) if c.function == "min"]
         found = self._checked([r for r in shown.values() if r is not None and r != FAILED], errors)
-        return Expected(found.rows, found.errors, groups, {k: tuple(r[count + i] for i in minima) for k, r in reduced.items()})
+        return Expected(found.rows, found.errors, groups, {name: self._of(name, reduced) for name in ("min", "max", "distinct")})
+
+    def _of(self, function: str, reduced: dict[Row, Row]) -> dict[Row, Row]:
+        places = [len(self.groups) + i for i, call in enumerate(self.calls.values()) if call.function == function]
+        return {key: tuple(row[i] for i in places) for key, row in reduced.items()}
 
     def _reduce(self, leaf: list[Row]) -> list[Row]:
         if not leaf and self.groups:

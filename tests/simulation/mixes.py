@@ -20,6 +20,7 @@ class Mix:
     tables: tuple[str, ...] = ("images",)  # "images": logged with before-images, "plain": without, so with a delta view
     rows: int = 4  # in each table from the beginning
     operations: int = 12
+    bursts: float = 0.4  # probability that an operation follows at once on the one before
     writers: int = 1
     keys: int = 5
     views: tuple[str, ...] = tuple(VIEWS)  # chosen from these
@@ -31,11 +32,13 @@ class Mix:
     slots: int = 3
     streams: int = 1
     history: int = 1
+    max_rows: int = 3  # operations per epoch
     wide: float = 0.5  # share of epochs that run in several tasks
     # the faults, as probabilities
     duplicate: float = 0.0  # per task: a second attempt without need
     kill: float = 0.0  # per attempt: it dies
     late: float = 0.0  # per attempt: it sleeps, and goes on after its epoch and others are committed
+    reach: int = 14  # an attempt dies or falls asleep at one of its first so many points
     lost: float = 0.0  # per task: its finished output is lost and computed again
     crash: float = 0.0  # per coordinator: it dies
     pause: float = 0.0  # per coordinator: it stands still until its lease is over, then goes on
@@ -46,7 +49,8 @@ class Mix:
         unknown = set(values) - {f.name for f in fields(cls)}
         if unknown:
             raise ValueError(f"mix {name}: unknown settings {', '.join(sorted(unknown))}")
-        return cls(name, **{key: tuple(value) if isinstance(value, list) else value for key, value in values.items()})
+        lists_as_tuples: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
+        return cls(name, **lists_as_tuples)
 
 
 @cache

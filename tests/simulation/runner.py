@@ -156,9 +156,9 @@ class _Running:
     def _fate(self) -> Fate | None:
         draw, mix = self.world.random, self.world.mix
         if self._happens(mix.kill):
-            return Fate(draw.randint(1, 14))
+            return Fate(draw.randint(1, mix.reach))
         if self._happens(mix.late):
-            return Fate(draw.randint(1, 14), draw.choice(_NAPS))
+            return Fate(draw.randint(1, mix.reach), draw.choice(_NAPS))
         return None
 
     def _met_fate(self, actor: Actor) -> None:

@@ -12,7 +12,6 @@ from belvedere.views import catalog
 from belvedere.views.definitions import ViewDefinition
 from tests.simulation.actors import Client, Reader, Supervisor, writer
 from tests.simulation.mixes import Mix
-from tests.simulation.scheduler import Actor
 from tests.simulation.substitutes import SUBSTITUTES
 from tests.simulation.world import GROUPS, Switches, Violation, World
 
@@ -53,6 +52,7 @@ def run(mix: Mix, seed: int, switches: Switches | None = None) -> Outcome:
             violation = str(found)
         finally:
             world.scheduler.end()
+    world.counts += Counter({"collections": world.scheduler.taken["collect"], "trims": world.scheduler.taken["log trim"]})
     return Outcome(mix.name, seed, violation, world.counts, world.scheduler.step, world.scheduler.trace)
 
 
@@ -60,27 +60,28 @@ def _play(world: World) -> None:
     scheduler, mix = world.scheduler, world.mix
     client = Client(world)
     client.start()
-    busy = [scheduler.spawn(f"writer{n}", lambda: writer(world, mix.operations // mix.writers)) for n in range(mix.writers)]
-    busy.append(scheduler.spawn("client", client.run))
+    busy = [world.spawn(f"writer{n}", lambda: writer(world, mix.operations // mix.writers)) for n in range(mix.writers)]
+    busy.append(world.spawn("client", client.run))
     for n in range(mix.readers):
-        scheduler.spawn(f"reader{n}", Reader(world).run)
+        world.spawn(f"reader{n}", Reader(world).run)
     for n in range(mix.long_readers):
-        scheduler.spawn(f"long reader{n}", Reader(world).run_long)
-    supervisor = scheduler.spawn("supervisor", Supervisor(world).run)
+        world.spawn(f"long reader{n}", Reader(world).run_long)
+    staff = Supervisor(world)
+    staff.start()
     if not scheduler.run(lambda: all(a.ended for a in busy), _LIVELY):
         world.violate(f"the writers and clients did not come to an end in {_LIVELY} steps")
-    _settle(world, supervisor)
+    _settle(world, staff)
     _touch_everything(world)
-    _settle(world, supervisor)
+    _settle(world, staff)
 
 
-def _settle(world: World, supervisor: Actor) -> None:
+def _settle(world: World, staff: Supervisor) -> None:
     """No more faults: everything written must be in every view, and late attempts must do no harm."""
     world.calm = True
     for actor in world.scheduler.actors:
         if not actor.napping:
             actor.fate = None
-    if not world.scheduler.run(lambda: _resting(world, supervisor) and world.dry, _CALM):
+    if not world.scheduler.run(lambda: _resting(world, staff) and world.dry, _CALM):
         world.violate(f"{_CALM} steps without faults, and not everything is committed and live: head {world.head}")
     world.judge("end")
     with world.scheduler.quietly():
@@ -89,9 +90,9 @@ def _settle(world: World, supervisor: Actor) -> None:
         world.violate(f"the views are {sorted(names)}, and should be {sorted(world.names)}")
 
 
-def _resting(world: World, supervisor: Actor) -> bool:
-    """Only coordinators and the supervisor are left: all attempts, the latest too, have ended."""
-    return all(a is supervisor or a.name.startswith("C") and "/" not in a.name for a in world.scheduler.actors)
+def _resting(world: World, staff: Supervisor) -> bool:
+    """Only coordinators are left: all attempts, the latest too, have ended."""
+    return all(actor in staff.actors for actor in world.scheduler.actors)
 
 
 def _touch_everything(world: World) -> None:

@@ -15,7 +15,9 @@ from unittest.mock import patch
 
 import pyarrow as pa
 
+from belvedere.errors import Stale
 from belvedere.operators import exact, select
+from belvedere.operators.engine import evaluate
 from belvedere.pipeline import coordinator, manager, source
 from belvedere.pipeline.intent import Intent
 from belvedere.readers import cut
@@ -55,8 +57,15 @@ def late_names() -> Iterator[None]:
     """R6: a reader takes the epoch first and looks its views up afterwards."""
 
     def careless(store: Store, read: Callable[[Cut], Any]) -> Any:
-        head = store.catalog.read(catalog.read_head)
-        return read(Cut(store, head.epoch, head.vector, store.catalog.read(catalog.read_state)))
+        while True:
+            head = store.catalog.read(catalog.read_head)
+            state = store.catalog.read(catalog.read_state)
+            try:
+                result = read(Cut(store, head.epoch, head.vector, state))
+            except Stale:
+                continue
+            if cut._still_there(state, store.catalog.read(catalog.read_state)):
+                return result
 
     with patch.object(cut, "at_cut", careless):
         yield
@@ -122,7 +131,7 @@ def raising_rows() -> Iterator[None]:
 
     def careless(expressions: Sequence[select.Expression], changes: pa.Table, *_: Any) -> Any:
         wanted = ", ".join(f"{e.sql} AS x{i}" for i, e in enumerate(expressions))
-        return select._typed(select.evaluate(f"SELECT {wanted} FROM changes", changes), expressions), changes
+        return select._typed(evaluate(f"SELECT {wanted} FROM changes", changes), expressions), changes
 
     with patch.object(select, "_evaluate", careless):
         yield

@@ -27,7 +27,10 @@ def to_arrow(rows: Any, schema: Schema, columns: Sequence[Column] | None = None)
         _check_names(table.column_names, schema)
         present = {name.lower(): name for name in table.column_names}
         table = pa.table(
-            [_cast(table.column(present[c.name.lower()]), c) if c.name.lower() in present else pa.nulls(table.num_rows, c.type.arrow) for c in wanted],
+            [
+                _cast(table.column(present[c.name.lower()]), c) if c.name.lower() in present else pa.nulls(table.num_rows, c.type.arrow)
+                for c in wanted
+            ],
             names=[c.name for c in wanted],
         )
     _check_nulls(table, schema, wanted)
@@ -124,7 +127,7 @@ def _convertible(kind: pa.DataType, column: Column) -> bool:
     if name in ("int", "bigint"):
         return bool(pa.types.is_integer(kind))
     if name in ("double", "decimal"):
-        return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) and name == "double" or pa.types.is_decimal(kind))
+        return bool(pa.types.is_integer(kind) or (pa.types.is_floating(kind) and name == "double") or pa.types.is_decimal(kind))
     if name == "date":
         return bool(pa.types.is_date(kind))
     return bool(name == "timestamp" and pa.types.is_timestamp(kind))

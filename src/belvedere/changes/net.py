@@ -64,7 +64,9 @@ def net_operations(keys: pa.BinaryArray, values: pa.BinaryArray, before: pa.Bina
     return NetChanges(encoded.dictionary.take(ranks), before.take(pa.array(first).take(ranks)), after)
 
 
-def net_reference(keys: Sequence[bytes], values: Sequence[bytes | None], before: Sequence[bytes | None]) -> dict[bytes, tuple[bytes | None, bytes | None]]:
+def net_reference(
+    keys: Sequence[bytes], values: Sequence[bytes | None], before: Sequence[bytes | None]
+) -> dict[bytes, tuple[bytes | None, bytes | None]]:
     """The same, one operation at a time: the plain form that the fast one is held against."""
     result: dict[bytes, tuple[bytes | None, bytes | None]] = {}
     for key, value, old in zip(keys, values, before, strict=True):

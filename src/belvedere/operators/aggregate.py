@@ -239,7 +239,9 @@ def _nothing(argument: Argument) -> list[pa.Array]:
     return parts
 
 
-def _combined_total(argument: Argument, at: Iterator[pa.ChunkedArray], codes: Ints, groups: int, ones: Ints) -> Int128 | list[exact.Total] | None:
+def _combined_total(
+    argument: Argument, at: Iterator[pa.ChunkedArray], codes: Ints, groups: int, ones: Ints
+) -> Int128 | list[exact.Total] | None:
     if not argument.total:
         return None
     column = next(at).combine_chunks()

@@ -11,8 +11,9 @@ A stateful one works in two halves, so that work can be combined before it trave
     prepare(input, changes) -> parts      at the producer: tables with a binary column `_k`, the state key
     step(shard, parts)      -> changes    at the owner of the state key's slot: read as of e-1, write as of e, emit
 
-`step` sees all parts of its slot of this epoch at once: `parts[i]` are the tables that producers prepared as their i-th. What it emits and writes depends only on the multiset of the
-changes and on the state as of e-1 (rule R5), so an attempt can run twice, anywhere.
+`step` sees all parts of its slot of this epoch at once: `parts[i]` are the tables that producers prepared as their i-th. What
+it emits and writes depends only on the multiset of the changes and on the state as of e-1 (rule R5), so an attempt can run
+twice, anywhere.
 """
 
 from __future__ import annotations

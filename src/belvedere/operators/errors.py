@@ -39,7 +39,7 @@ def record_errors(shard: Shard, table: TableId, rows: pa.Table) -> int:
     old = [COUNT.unpack(v) if v is not None else (0, 0) for v in before.to_pylist()]
     new = [(n + int(w), int(x) if w > 0 else y) for (n, y), w, x in zip(old, weights, expression, strict=True)]
     total_before = shard.get_many(table, pa.array([COUNTER], pa.binary()))
-    count = COUNT.unpack(total_before[0].as_py())[0] if total_before[0].is_valid else 0
+    count: int = COUNT.unpack(total_before[0].as_py())[0] if total_before[0].is_valid else 0
     count += sum(n[0] > 0 for n in new) - sum(o[0] > 0 for o in old)
     values = [COUNT.pack(count, 0)] + [COUNT.pack(*n) if n[0] else None for n in new]
     shard.write(

@@ -83,8 +83,7 @@ def state_tables(node: Node) -> tuple[TableId, ...]:
 
 
 _KINDS: dict[str, Any] = {
-    kind.__name__: kind
-    for kind in (Source, Select, Expression, Aggregate, Argument, Call, KeyedSink, BagSink, Node, SqlType)
+    kind.__name__: kind for kind in (Source, Select, Expression, Aggregate, Argument, Call, KeyedSink, BagSink, Node, SqlType)
 }
 
 

@@ -90,11 +90,11 @@ def group_sum(codes: Ints, groups: int, values: Ints | Int128, weights: Ints) ->
         limbs = [values >> np.int64(32), values & np.int64(0xFFFFFFFF)]
     total = Int128.zeros(groups)
     for limb in limbs:
-        total = total.shift32() + Int128.from_int64(_limb_sum(codes, groups, limb.astype(np.int64), weights))
+        total = total.shift32() + _limb_sum(codes, groups, limb.astype(np.int64), weights)
     return total
 
 
-def _limb_sum(codes: Ints, groups: int, limb: Ints, weights: Ints) -> Ints:
+def _limb_sum(codes: Ints, groups: int, limb: Ints, weights: Ints) -> Int128:
     heavy = int(np.abs(weights).max(initial=1))
     rows = max(1, _EXACT // heavy)
     if heavy > _EXACT:  # weights beyond any real fan-out: exact, but not fast
@@ -103,11 +103,11 @@ def _limb_sum(codes: Ints, groups: int, limb: Ints, weights: Ints) -> Ints:
     for start in range(0, len(codes), rows):
         part = slice(start, start + rows)
         result += np.bincount(codes[part], (limb[part] * weights[part]).astype(np.float64), groups).astype(np.int64)
-    return result
+    return Int128.from_int64(result)
 
 
-def _big_limb_sum(codes: Ints, groups: int, limb: Ints, weights: Ints) -> Ints:
+def _big_limb_sum(codes: Ints, groups: int, limb: Ints, weights: Ints) -> Int128:
     sums: list[Any] = [0] * groups
     for code, value, weight in zip(codes.tolist(), limb.tolist(), weights.tolist(), strict=True):
         sums[code] += value * weight
-    return np.array(sums, dtype=np.int64)
+    return Int128(np.array([s & 0xFFFF_FFFF_FFFF_FFFF for s in sums], np.uint64), np.array([s >> 64 for s in sums], np.int64))

@@ -20,8 +20,8 @@ import pyarrow.compute as pc
 
 from belvedere.encoding import MAX_KEY, KeyCodec, too_long
 from belvedere.operators.base import ID, WEIGHT, columns
-from belvedere.operators.errors import error_rows
 from belvedere.operators.engine import evaluate
+from belvedere.operators.errors import error_rows
 from belvedere.stores.base import TableId
 from belvedere.types import SqlType
 
@@ -120,6 +120,5 @@ def _evaluate(
 
 def _typed(table: pa.Table, expressions: Sequence[Expression]) -> list[pa.ChunkedArray]:
     return [
-        column if column.type == e.type.arrow else column.cast(e.type.arrow)
-        for column, e in zip(table.columns, expressions, strict=True)
+        column if column.type == e.type.arrow else column.cast(e.type.arrow) for column, e in zip(table.columns, expressions, strict=True)
     ]

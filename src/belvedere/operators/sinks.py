@@ -115,13 +115,23 @@ def _empty_values(count: int) -> pa.BinaryArray:
 
 def _order(keys: pa.BinaryArray, weights: Ints) -> pa.Array | None:
     """The permutation that sorts by (key, weight), or None if the rows are sorted so already."""
-    if len(keys) < 2:
+    if len(keys) < 2 or _is_sorted(keys, weights):
         return None
-    left, right = keys.slice(0, len(keys) - 1), keys.slice(1)
-    tie = pc.equal(left, right).to_numpy(zero_copy_only=False)
-    if bool(np.all(pc.less(left, right).to_numpy(zero_copy_only=False) | (tie & (weights[:-1] <= weights[1:])))):
-        return None
+    order = pc.sort_indices(keys)  # stable, and producers put the retraction of a record before its insertion
+    place = order.to_numpy()
+    if _is_sorted(keys.take(order), weights[place]):
+        return order
     return pc.sort_indices(pa.table([keys, pa.array(weights)], names=["k", "w"]), sort_keys=[("k", "ascending"), ("w", "ascending")])
+
+
+def _is_sorted(keys: pa.BinaryArray, weights: Ints) -> bool:
+    left, right = keys.slice(0, len(keys) - 1), keys.slice(1)
+    rising = pc.less(left, right).to_numpy(zero_copy_only=False)
+    if rising.all():
+        return True
+    falling_back = ~rising
+    same = pc.equal(left, right).to_numpy(zero_copy_only=False)
+    return bool((same | rising).all() and (weights[:-1][falling_back] <= weights[1:][falling_back]).all())
 
 
 def _runs(keys: pa.BinaryArray) -> tuple[Ints, Ints]:

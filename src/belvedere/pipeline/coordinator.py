@@ -23,7 +23,7 @@ from belvedere.pipeline.intent import CHANGES, LOAD, Intent, Load
 from belvedere.pipeline.manager import Ack
 from belvedere.stores.base import Store
 from belvedere.types import Epoch, Position
-from belvedere.views.catalog import Head, read_head
+from belvedere.views.catalog import CatalogState, Head, read_head
 from belvedere.views.definitions import LOADING, ViewDefinition, ViewStatus
 from belvedere.views.pins import oldest_pin
 
@@ -66,6 +66,7 @@ class Coordinator:
     owner: str = field(default_factory=lambda: uuid.uuid4().hex)
     lease: ledger.Lease | None = None
     _loaded_last: bool = False
+    _skipped: bool = False  # the log before the first view was passed over
     _trimmed: int = 0
 
     def acquire(self) -> bool:
@@ -108,13 +109,22 @@ class Coordinator:
                 ledger.renew(self.store, self._held(), self.now())
 
     def _choose(
-        self, limit: dict[str, Position] | None, head: Head, status: dict[int, ViewStatus], active: list[ViewDefinition]
+        self, limit: dict[str, Position] | None, state: CatalogState, active: list[ViewDefinition]
     ) -> ledger.Choice | None:
-        high = self._cut(head, limit)
+        head, status = state.head, state.status
         loading = [v for v in active if status[v.id].state == LOADING]
-        if loading and (high == head.vector or not self._loaded_last):
+        started = any(status[v.id].watermark != b"" for v in active) or any(t.delta for t in state.tables.values())
+        high = self._cut(head, None if loading else limit) if started else self._end(head)
+        waiting = high != head.vector
+        if loading and not (waiting and (self._loaded_last or (not started and not self._skipped))):  # they take turns
             return ledger.Choice(LOAD, head.vector, self._next_load(loading, status))
-        return ledger.Choice(CHANGES, high) if high != head.vector else None
+        self._skipped = not started
+        return ledger.Choice(CHANGES, high) if waiting else None
+
+    def _end(self, head: Head) -> dict[str, Position]:
+        """Nobody needs the log yet: everything before its end will be loaded from the base table."""
+        end = self.store.base.end()
+        return end if any(end[s] != head.vector.get(s, 0) for s in end) else head.vector
 
     def _cut(self, head: Head, limit: dict[str, Position] | None) -> dict[str, Position]:
         streams = self.store.base.streams
@@ -135,11 +145,12 @@ class Coordinator:
         with self.store.base.snapshot() as snapshot:
             start = low + b"\x00" if low else b""
             keys, _ = next(snapshot.scan(first.planned.source, start, None, self.settings.load_rows), (None, None))
-        done = keys is None or len(keys) < self.settings.load_rows
-        return Load(first.planned.source, together, low.hex(), None if done else keys[-1].as_py().hex())
+        if keys is None or len(keys) < self.settings.load_rows:
+            return Load(first.planned.source, together, low.hex(), None)
+        return Load(first.planned.source, together, low.hex(), keys[-1].as_py().hex())
 
     def _clean(self, lease: ledger.Lease) -> None:
-        tables = ledger.remove_dropped(self.store, lease)
+        tables = ledger.remove_dropped(self.store, lease, self.now())
         for table in tables:
             for slot in range(self.store.state.slots):
                 self.store.state.drop(slot, table)
@@ -150,7 +161,7 @@ class Coordinator:
         keep = min(head.epoch - self.settings.history, head.epoch if pinned is None else pinned.epoch)
         if keep > 0:
             for slot in range(self.store.state.slots):
-                if self.store.state.status(slot).history_floor < keep:
+                if self.store.state.status(slot).history_floor + self.settings.history <= keep:  # in steps, as each is a transaction
                     self.store.state.collect(slot, keep)
         self._trim(head.vector if pinned is None else pinned.vector)
 

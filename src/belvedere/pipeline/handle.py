@@ -33,7 +33,8 @@ class Pipeline:
         self._coordinator, self._trigger = coordinator, trigger
         self._stop, self._done = threading.Event(), threading.Event()
         self._progress: deque[EpochReport] = deque(maxlen=100)
-        self._message, self._error = "starting", None
+        self._message = "starting"
+        self._error: BaseException | None = None
         self._checked = 0.0
         self._thread = threading.Thread(target=self._run, name="belvedere-pipeline", daemon=True)
         self._thread.start()

@@ -24,8 +24,9 @@ from belvedere.pipeline.intent import CHANGES, LOAD, Intent, Load, Participant, 
 from belvedere.pipeline.manager import Ack, EpochPlan, ack_to_json
 from belvedere.stores.base import CatalogTransaction, Store
 from belvedere.types import Epoch, Position
-from belvedere.views.catalog import Head, bump, make_live, read_head, read_state
+from belvedere.views.catalog import CatalogState, bump, make_live, read_head, read_state
 from belvedere.views.definitions import DROPPED, LIVE, LOADING, REQUESTED, TableDefinition, ViewDefinition, ViewStatus
+from belvedere.views.pins import oldest_pin_in
 
 KEPT_MANIFESTS = 1000
 LEASE_SECONDS = 30.0
@@ -120,7 +121,7 @@ class Choice:
     repair: str | None = None
 
 
-Decide = Callable[[Head, dict[int, ViewStatus], list[ViewDefinition]], Choice | None]
+Decide = Callable[[CatalogState, list[ViewDefinition]], Choice | None]
 
 
 def begin(store: Store, lease: Lease, decide: Decide, rules: Rules, now: float) -> Intent | None:
@@ -136,12 +137,12 @@ def begin(store: Store, lease: Lease, decide: Decide, rules: Rules, now: float) 
         _admit(t)
         state = read_state(t)
         active = [v for v in state.definitions() if state.status[v.id].state in (LIVE, LOADING)]
-        choice = decide(head, state.status, active)
+        choice = decide(state, active)
         if choice is None:
             return None
         marks = {v.id: state.status[v.id].watermark for v in active}
         participants = tuple(Participant(v.id, m.hex() if (m := marks[v.id]) is not None and rules.watermark else None) for v in active)
-        used = {v.planned.source for v in active} | {d.id for d in state.tables.values() if d.delta}
+        used = {v.planned.source for v in active if marks[v.id] != b"" or choice.load} | {d.id for d in state.tables.values() if d.delta}
         intent = Intent(
             epoch=head.epoch + 1,
             id=uuid.uuid4().hex,
@@ -199,9 +200,9 @@ def commit(store: Store, lease: Lease, intent: Intent, acks: Iterable[Ack], rule
             check_fence(t, lease)
         head = read_head(t)
         open_intent = t.get("intent")
-        if open_intent is None or Intent.from_bytes(open_intent).id != intent.id:
-            if rules.one_intent:
-                raise LeaseLost(f"epoch {intent.epoch} is no longer open")
+        is_open = open_intent is not None and Intent.from_bytes(open_intent).id == intent.id
+        if rules.one_intent and not is_open:
+            raise LeaseLost(f"epoch {intent.epoch} is no longer open")
         t.put("head", replace(head, epoch=intent.epoch, vector=intent.high).to_bytes())
         t.put(f"commit/{intent.epoch:020d}", json.dumps(manifest).encode())
         t.delete(f"commit/{intent.epoch - KEPT_MANIFESTS:020d}")
@@ -273,24 +274,25 @@ def _manifest(intent: Intent, acks: list[Ack], now: float) -> dict[str, Any]:
     }
 
 
-def remove_dropped(store: Store, lease: Lease) -> list[int]:
-    """Forget definitions of dropped views that no open epoch names; returns their state tables, to be dropped next."""
+def remove_dropped(store: Store, lease: Lease, now: float) -> list[int]:
+    """Forget definitions of dropped views that no open epoch names; returns the state tables that can be dropped next.
+
+    Tables stay while a pin is as old as their view's end: a long reader may have taken that view into its cut (rule R6).
+    """
 
     def body(t: CatalogTransaction) -> list[int]:
         check_fence(t, lease)
         if t.get("intent") is not None:
             return []
-        tables = [int(key.split("/")[1]) for key, _ in t.scan("garbage/")]
         for key, value in t.scan("status/"):
             if ViewStatus.from_bytes(value).state == DROPPED:
                 view = ViewDefinition.from_bytes(t.get(f"view/{key.split('/')[1]}") or b"")
-                found = [table for n in view.planned.nodes for table in state_tables(n)]
-                for table in found:
-                    t.put(f"garbage/{table}", b"")
-                tables += found
+                for table in [table for n in view.planned.nodes for table in state_tables(n)]:
+                    t.put(f"garbage/{table}", b"%d" % read_head(t).epoch)
                 t.delete(key)
                 t.delete(f"view/{view.id}")
-        return tables
+        pin = oldest_pin_in(t, now)
+        return [int(key.split("/")[1]) for key, end in t.scan("garbage/") if pin is None or int(end) < pin.epoch]
 
     return store.catalog.transact(body)
 

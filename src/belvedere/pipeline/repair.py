@@ -47,7 +47,7 @@ def _correct(coordinator: Coordinator, name: str, differences: tuple[Difference,
     key = f"repair/{uuid.uuid4().hex}"
     coordinator.store.catalog.transact(lambda t: t.put(key, data))
     try:
-        coordinator.step(decide=lambda head, *_: ledger.Choice(REPAIR, head.vector, repair=key))
+        coordinator.step(decide=lambda state, _: ledger.Choice(REPAIR, state.head.vector, repair=key))
     finally:
         coordinator.store.catalog.transact(lambda t: t.delete(key))
 

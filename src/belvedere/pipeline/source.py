@@ -85,7 +85,9 @@ def load_range(load: Load) -> tuple[bytes, bytes | None]:
     return (low + b"\x00" if low else b""), None if load.high is None else bytes.fromhex(load.high) + b"\x00"
 
 
-def _delta_rows(table: TableDefinition, low: bytes, high: bytes | None, slots: Sequence[int], shard: ShardOf) -> Iterator[tuple[pa.Array, pa.Array]]:
+def _delta_rows(
+    table: TableDefinition, low: bytes, high: bytes | None, slots: Sequence[int], shard: ShardOf
+) -> Iterator[tuple[pa.Array, pa.Array]]:
     for slot in slots:
         yield from shard(slot).scan_batches(table.delta, low, high)
 

@@ -33,7 +33,14 @@ if TYPE_CHECKING:
 ENVELOPE = "task int, level int, slot int, node bigint, part int, payload binary"
 _FIELDS = ["task", "level", "slot", "node", "part", "payload"]
 _ARROW = pa.schema(
-    [("task", pa.int32()), ("level", pa.int32()), ("slot", pa.int32()), ("node", pa.int64()), ("part", pa.int32()), ("payload", pa.binary())]
+    [
+        ("task", pa.int32()),
+        ("level", pa.int32()),
+        ("slot", pa.int32()),
+        ("node", pa.int64()),
+        ("part", pa.int32()),
+        ("payload", pa.binary()),
+    ]
 )
 ACK_LEVEL = -1
 _STALE = "BELVEDERE-STALE"
@@ -131,7 +138,9 @@ def _level(store: Store, intent: Intent, level: int, tasks: int) -> Callable[[Ba
             attempt = Attempt(store, plan, [s for s in range(plan.intent.slots) if s % tasks == mine])
             outgoing, ack = attempt.run(level, incoming)
             attempt.commit()
-        yield _rows([*({"task": mine, "level": ACK_LEVEL, "slot": 0, "node": 0, "part": 0, "payload": a} for a in acks), _ack_row(ack, mine)])
+        yield _rows(
+            [*({"task": mine, "level": ACK_LEVEL, "slot": 0, "node": 0, "part": 0, "payload": a} for a in acks), _ack_row(ack, mine)]
+        )
         for envelope in outgoing:
             yield from _sealed(envelope, tasks)
 
@@ -160,7 +169,13 @@ def _sealed(envelope: Envelope, tasks: int) -> Iterator[pa.RecordBatch]:
         part = envelope.table.slice(start, rows).combine_chunks()
         with pa.ipc.new_stream(sink, part.schema) as writer:
             writer.write_table(part)
-        address = {"task": envelope.slot % tasks, "level": envelope.level, "slot": envelope.slot, "node": envelope.node, "part": envelope.part}
+        address = {
+            "task": envelope.slot % tasks,
+            "level": envelope.level,
+            "slot": envelope.slot,
+            "node": envelope.node,
+            "part": envelope.part,
+        }
         yield _rows([{**address, "payload": sink.getvalue().to_pybytes()}])
 
 
@@ -194,4 +209,3 @@ def _cause(text: str) -> str:
     lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith(("at ", "File ", "^"))]
     named = [line for line in lines if "Error" in line or "Exception" in line]
     return (named[-1] if named else lines[0] if lines else text).strip()
-

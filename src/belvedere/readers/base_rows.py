@@ -42,6 +42,7 @@ def rows_as_of(
         if later is None:
             yield from snapshot.scan(table.id, low, high)
             return
+        assert later.before is not None  # made of before-images
         present = pc.is_valid(later.before)
         yield later.keys.filter(present), later.before.filter(present)
         for keys, values in snapshot.scan(table.id, low, high):
@@ -54,14 +55,14 @@ def _later(store: Store, table: TableDefinition, vector: dict[str, int], low: by
 
     Operations after the snapshot do no harm: their before-image is the row of the snapshot, or an earlier one.
     """
-    blocks = [b for s, end in store.base.end().items() for b in store.base.read_log(s, vector.get(s, 0), end) if b.table == table.id]
-    if not blocks:
-        return None
-    keys, before = combined([b.keys for b in blocks]), combined([b.before for b in blocks])
-    mask = pc.greater_equal(keys, low)
-    if high is not None:
-        mask = pc.and_(mask, pc.less(keys, high))
-    keys, before = keys.filter(mask), before.filter(mask)
+    found: list[tuple[pa.Array, pa.Array]] = []
+    for stream, end in store.base.end().items():
+        for block in store.base.read_log(stream, vector.get(stream, 0), end):
+            if block.table == table.id:
+                mask = pc.greater_equal(block.keys, low)
+                mask = mask if high is None else pc.and_(mask, pc.less(block.keys, high))
+                found.append((block.keys.filter(mask), block.before.filter(mask)))  # only the range is kept, not the log
+    keys, before = combined([k for k, _ in found]), combined([b for _, b in found])
     return net_operations(keys, before, before) if len(keys) else None
 
 

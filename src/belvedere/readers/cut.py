@@ -87,9 +87,9 @@ class Cut:
 @contextmanager
 def open_cut(store: Store) -> Iterator[Cut]:
     """A cut that stays readable until the end of the block, however many epochs are committed meanwhile."""
-    with pinned(store) as pin:
+    with pinned(store):  # it holds this epoch and all later ones; what is read then belongs together
         state = store.catalog.read(read_state)
-        yield Cut(store, pin.epoch, pin.vector, state)
+        yield Cut(store, state.head.epoch, state.head.vector, state)
 
 
 def at_cut(store: Store, read: Callable[[Cut], T]) -> T:

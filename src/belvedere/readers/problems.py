@@ -29,7 +29,7 @@ def problems(cut: Cut, view: ViewDefinition) -> list[dict[str, Any]]:
 
 
 def _records(cut: Cut, view: ViewDefinition, table: int, grouped: bool, operator: Select | Aggregate) -> list[dict[str, Any]]:
-    rows = []
+    rows: list[dict[str, Any]] = []
     for slot in range(cut.store.state.slots):
         reader = cut.store.state.reader(slot, cut.epoch)
         for keys, values in reader.scan(table):

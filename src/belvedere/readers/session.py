@@ -43,7 +43,8 @@ def await_token(store: Store, token: Token, timeout: float) -> Head:
         return found
     head = Head.from_bytes(store.catalog.get_one("head"))
     raise Timeout(
-        f"after {timeout:g} s the views are at epoch {head.epoch}, {token.missing_in(head.vector)} operation(s) before this session's last write: "
+        f"after {timeout:g} s the views are at epoch {head.epoch}, "
+        f"{token.missing_in(head.vector)} operation(s) before this session's last write: "
         "is a pipeline running? Start one (db.start() or `belvedere run`), or give the session a longer timeout",
         reached=head.vector,
     )

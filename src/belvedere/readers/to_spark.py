@@ -27,8 +27,8 @@ def map_in_arrow(frame: DataFrame, function: Callable[[Batches], Batches], schem
     from pyspark.sql.udf import UserDefinedFunction
     from pyspark.util import PythonEvalType
 
-    udf = UserDefinedFunction(function, schema, evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF)  # type: ignore[arg-type]
-    return DataFrame(frame._jdf.mapInArrow(udf(*frame.columns)._jc, False, None), frame.sparkSession)  # type: ignore[attr-defined]
+    udf = UserDefinedFunction(function, schema, evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
+    return DataFrame(frame._jdf.mapInArrow(udf(*frame.columns)._jc, False, None), frame.sparkSession)
 
 
 def spark_schema(schema: Schema) -> str:

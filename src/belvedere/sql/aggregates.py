@@ -141,7 +141,8 @@ def _call(function: str, inputs: tuple[int, ...], types: tuple[SqlType, ...], ar
     total = old.total
     if function in ("sum", "avg"):
         if kind.name == "decimal" and kind.precision > _EXACT_DIGITS:
-            raise Unsupported(f"{sql_of(node)} over {kind}", f"cast the argument to decimal({_EXACT_DIGITS},{min(kind.scale, _EXACT_DIGITS)})")
+            narrower = f"decimal({_EXACT_DIGITS},{min(kind.scale, _EXACT_DIGITS)})"
+            raise Unsupported(f"{sql_of(node)} over {kind}", f"cast the argument to {narrower}")
         total = "double" if kind.name == "double" else "int"
     ordered = 1 if function in ("min", "max", "count_distinct") or old.ordered else 0  # the table id follows
     arguments[number : number + 1] = [Argument(inputs, types, total, ordered)]

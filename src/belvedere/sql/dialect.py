@@ -6,7 +6,6 @@ import logging
 from typing import Any
 
 import sqlglot
-from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
 
 from belvedere.errors import SqlError
@@ -50,7 +49,7 @@ def defining_query(text: str) -> str:
     raise SqlError("the statement has no AS SELECT part")
 
 
-def sql_of(node: exp.Expression) -> str:
+def sql_of(node: Any) -> str:
     return str(node.sql(dialect=SparkSql))
 
 

@@ -17,7 +17,7 @@ from typing import Protocol
 from belvedere.operators.aggregate import Aggregate, Argument
 from belvedere.operators.graph import Graph, Node, Source
 from belvedere.operators.results import Call
-from belvedere.operators.select import Select
+from belvedere.operators.select import Expression, Select
 from belvedere.operators.sinks import BagSink, KeyedSink
 from belvedere.sql.planner import PlannedView
 from belvedere.stores.base import TableId
@@ -105,11 +105,10 @@ class _Texts:
         return condition + (", ".join(self._outputs(node, operator)) or "nothing but the rows themselves")
 
     def _outputs(self, node: Node, operator: Select) -> list[str]:
-        texts = [e.text for e in operator.outputs]
         if node is not self.planned.nodes[-2]:
-            return texts
-        names = self.planned.schema.names
-        return [text if text.lower() == name.lower() else f"{text} AS {name}" for text, name in zip(texts, names, strict=True)]
+            return [e.text for e in operator.outputs]
+        named = zip(operator.outputs, self.planned.schema.names, strict=True)
+        return [name if _plain_name(e).lower() == name.lower() else f"{e.text} AS {name}" for e, name in named]
 
     def _aggregate(self, node: Node, operator: Aggregate) -> str:
         below = self._arguments(node)
@@ -137,6 +136,11 @@ class _Texts:
             ordered = [f"values of {_inputs(a, below)}" for a in operator.arguments if a.ordered]
             return ["groups", *ordered, "errors"]
         return [] if self.table.before_images else ["delta view"]
+
+
+def _plain_name(expression: Expression) -> str:
+    """The name of a column that is passed on, without its table; the text of anything else."""
+    return expression.text.split(".")[-1].strip("`") if expression.column >= 0 else expression.text
 
 
 def _call(call: Call, arguments: Sequence[Argument], below: Sequence[str]) -> str:

@@ -16,22 +16,18 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from belvedere.errors import SqlError
-from belvedere.operators import engine
 from belvedere.operators.graph import Node, Source
 from belvedere.operators.select import Expression, Select
 from belvedere.operators.sinks import BagSink, KeyedSink
 from belvedere.sql.aggregates import collect, reduce_groups
 from belvedere.sql.dialect import parse, sql_of
 from belvedere.sql.expressions import lower, lower_condition
-from belvedere.sql.expressions.case_mapping import MACROS
 from belvedere.sql.relation import Scope, scope_of
 from belvedere.sql.select_plan import SelectPlan, analyse
 from belvedere.stores.base import TableId
 from belvedere.types import Column, Schema, SqlType
 
 NewId = Callable[[], int]
-
-engine.require(*MACROS)  # every process that runs a plan has imported this module with its definition
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +84,8 @@ def _grouped(plan: SelectPlan, table: TableInfo, scope: Scope, source: Node, key
     select = Select(condition_of(plan.where, scope), leaf.outputs, new_id(), leaf.keys)
     above = calls.scope(groups, aggregate.types)
     condition = condition_of(calls.replaced(plan.having, groups), above) if plan.having else None
+    if condition is not None and plan.having is not None:
+        condition = _with_text(condition, plan.having)
     outputs = tuple(_with_text(expression_of(calls.replaced(i.node, groups), above), i.node) for i in plan.items)
     first = Node(new_id(), select, (source.id,))
     nodes = [source, first, Node(new_id(), aggregate, (first.id,))]

@@ -63,8 +63,8 @@ def analyse(query: exp.Expression, columns_of: dict[str, tuple[str, ...]]) -> Se
         raise Unsupported(type(query).__name__.upper(), "create one view per side")
     if not isinstance(query, exp.Select):
         raise SqlError(f"a view is defined by a SELECT, not by {type(query).__name__.upper()}")
-    _refuse_clauses(query)
     relation, alias = _relation(query)
+    _refuse_clauses(query)
     if relation.lower() not in columns_of:
         raise SqlError(f"there is no table {relation}: SHOW TABLES lists them")
     items = _items(query, alias, columns_of[relation.lower()])
@@ -125,7 +125,7 @@ def _items(query: exp.Select, alias: str, columns: tuple[str, ...]) -> tuple[Ite
         elif isinstance(node, exp.Alias):
             items.append(Item(node.this, node.alias))
         else:
-            items.append(Item(node, _name(node)))
+            items.append(Item(node, default_name(node)))
     seen: set[str] = set()
     for item in items:
         if item.name.lower() in seen:
@@ -134,7 +134,7 @@ def _items(query: exp.Select, alias: str, columns: tuple[str, ...]) -> tuple[Ite
     return tuple(items)
 
 
-def _name(node: exp.Expression) -> str:
+def default_name(node: exp.Expression) -> str:
     """Spark's name for a column without AS: count(1), sum(amount), (a + 1)."""
     if isinstance(node, exp.Column):
         return node.name
@@ -160,7 +160,8 @@ def _groups(query: exp.Select, items: tuple[Item, ...], columns: tuple[str, ...]
 def _group(node: exp.Expression, items: tuple[Item, ...], aliases: dict[str, exp.Expression]) -> exp.Expression:
     """A grouping expression: itself, or the column that a number or an alias stands for (a table's column comes first)."""
     if isinstance(node, exp.Cube | exp.Rollup | exp.GroupingSets):
-        raise Unsupported(type(node).__name__.upper(), "create one view per grouping")
+        construct = "GROUPING SETS" if isinstance(node, exp.GroupingSets) else type(node).__name__.upper()
+        raise Unsupported(construct, "create one view per grouping")
     if isinstance(node, exp.Literal) and not node.is_string:
         number = int(node.this)
         if not 1 <= number <= len(items):

@@ -97,7 +97,9 @@ class BaseSnapshot(Protocol):
 
     def get(self, table: TableId, key: bytes) -> bytes | None: ...
     def get_many(self, table: TableId, keys: pa.BinaryArray) -> pa.BinaryArray: ...
-    def scan(self, table: TableId, low: bytes = b"", high: bytes | None = None, batch: int = 100_000) -> Iterator[tuple[pa.BinaryArray, pa.BinaryArray]]:
+    def scan(
+        self, table: TableId, low: bytes = b"", high: bytes | None = None, batch: int = 100_000
+    ) -> Iterator[tuple[pa.BinaryArray, pa.BinaryArray]]:
         """Keys and values with low <= key < high (None: to the end), in key order, in batches of at most `batch` rows."""
 
 
@@ -158,12 +160,12 @@ class Shard(Protocol):
     def get_many(self, table: TableId, keys: pa.BinaryArray) -> pa.BinaryArray:
         """Values as of e-1, aligned with `keys` (which should be sorted for speed), NULL where absent."""
 
-    def scan(
-        self, table: TableId, low: bytes, high: bytes | None, reverse: bool = False
-    ) -> Iterator[tuple[bytes, bytes]]:
+    def scan(self, table: TableId, low: bytes, high: bytes | None, reverse: bool = False) -> Iterator[tuple[bytes, bytes]]:
         """Records as of e-1 with low <= key < high, lazily, in key order or in reverse: for seeks to a first or last record."""
 
-    def scan_batches(self, table: TableId, low: bytes, high: bytes | None, batch: int = 100_000) -> Iterator[tuple[pa.BinaryArray, pa.BinaryArray]]: ...
+    def scan_batches(
+        self, table: TableId, low: bytes, high: bytes | None, batch: int = 100_000
+    ) -> Iterator[tuple[pa.BinaryArray, pa.BinaryArray]]: ...
 
     def write(self, write: Write) -> None:
         """Buffer a write. A table is written at most once per shard (one operator owns it)."""
@@ -184,7 +186,9 @@ class StateReader(Protocol):
 
     def get(self, table: TableId, key: bytes) -> bytes | None: ...
     def get_many(self, table: TableId, keys: pa.BinaryArray) -> pa.BinaryArray: ...
-    def scan(self, table: TableId, low: bytes = b"", high: bytes | None = None, batch: int = 100_000) -> Iterator[tuple[pa.BinaryArray, pa.BinaryArray]]: ...
+    def scan(
+        self, table: TableId, low: bytes = b"", high: bytes | None = None, batch: int = 100_000
+    ) -> Iterator[tuple[pa.BinaryArray, pa.BinaryArray]]: ...
     def close(self) -> None: ...
 
 

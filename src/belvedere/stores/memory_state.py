@@ -181,6 +181,8 @@ class MemoryShard:
             raise Stale(f"a record of slot {self.slot} is from epoch {versions[-1][0]}: this attempt of {self.epoch} is too late")
 
     def _check_records(self, write: Write) -> None:
+        if write.table not in self._content.tables and (write.table, self.epoch) in self._content.written:
+            return  # dropped since another attempt of this epoch wrote it
         records = self._content.tables.get(write.table, {})
         for key, before in zip(write.keys.to_pylist(), write.before.to_pylist(), strict=True):
             versions = records.get(key, [])

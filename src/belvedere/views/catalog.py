@@ -17,7 +17,7 @@ import struct
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from belvedere.errors import CatalogError, SchemaError
 from belvedere.sql.planner import plan_view
@@ -26,6 +26,7 @@ from belvedere.types import Epoch, Position, Schema
 from belvedere.views.definitions import DROPPED, LIVE, LOADING, REQUESTED, TableDefinition, ViewDefinition, ViewStatus
 
 _HEAD = struct.Struct("<QQ")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,8 @@ class Head:
     def from_bytes(cls, data: bytes | None) -> Head:
         if data is None:
             return cls(0, 0, {})
-        return cls(*_HEAD.unpack_from(data), json.loads(data[_HEAD.size :]))
+        epoch, version = _HEAD.unpack_from(data)
+        return cls(epoch, version, json.loads(data[_HEAD.size :]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,7 @@ class CatalogState:
         return [*self.views.values(), *self.building.values()]
 
 
-def _named(found: dict[str, Any], name: str, kind: str, hint: str) -> Any:
+def _named(found: dict[str, T], name: str, kind: str, hint: str) -> T:
     if name.lower() not in found:
         raise CatalogError(f"there is no {kind} {name}: {hint} lists them")
     return found[name.lower()]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from belvedere.operators.graph import from_json, to_json
@@ -33,6 +34,7 @@ class TableDefinition:
         return json.dumps({**data, "before_images": self.before_images, "delta": self.delta}).encode()
 
     @classmethod
+    @lru_cache(maxsize=4096)  # definitions never change, and every epoch reads all of them
     def from_bytes(cls, data: bytes) -> TableDefinition:
         d = json.loads(data)
         return cls(d["id"], d["name"], Schema.from_json(d["schema"]), d["before_images"], d["delta"])
@@ -59,6 +61,7 @@ class ViewDefinition:
         return json.dumps({**data, "created": self.created, "planned": planned}).encode()
 
     @classmethod
+    @lru_cache(maxsize=4096)
     def from_bytes(cls, data: bytes) -> ViewDefinition:
         d = json.loads(data)
         p = d["planned"]

@@ -48,8 +48,11 @@ def hold(store: Store, seconds: float) -> tuple[str, Pin]:
 
 
 def oldest_pin(store: Store, now: float) -> Pin | None:
-    found = [json.loads(value) for _, value in store.catalog.read(lambda t: t.scan("pin/"))]
-    alive = [p for p in found if p["expires"] > now]
+    return store.catalog.read(lambda t: oldest_pin_in(t, now))
+
+
+def oldest_pin_in(t: CatalogTransaction, now: float) -> Pin | None:
+    alive = [p for p in (json.loads(value) for _, value in t.scan("pin/")) if p["expires"] > now]
     if not alive:
         return None
     vectors = [p["vector"] for p in alive]

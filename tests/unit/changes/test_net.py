@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
@@ -36,7 +38,7 @@ def blocks(found: list[Operation], cuts: set[int], before_images: bool) -> list[
     images = with_before(found)
     edges = [0, *sorted(c for c in cuts if 0 < c < len(found)), len(found)]
     made = []
-    for low, high in zip(edges, edges[1:], strict=False):
+    for low, high in pairwise(edges):
         keys, values = ([o[i] for o in found[low:high]] for i in (0, 1))
         made.append(LogBlock("log", low, 1, 0.0, binary(keys), binary(values), binary(images[low:high]) if before_images else None))
     return made

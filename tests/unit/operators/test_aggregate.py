@@ -20,7 +20,12 @@ from belvedere.types import BIGINT, DOUBLE, INT, STRING, decimal
 
 _MONEY = decimal(10, 2)
 _GROUPS, _ERRORS = 1, 9
-_ARGUMENTS = (Argument((1,), (INT,), "int", 2), Argument((2,), (DOUBLE,), "double", 3), Argument((3,), (_MONEY,), "int"), Argument((1, 3), (INT, _MONEY), "", 4))
+_ARGUMENTS = (
+    Argument((1,), (INT,), "int", 2),
+    Argument((2,), (DOUBLE,), "double", 3),
+    Argument((3,), (_MONEY,), "int"),
+    Argument((1, 3), (INT, _MONEY), "", 4),
+)
 _CALLS = (
     Call("count_rows", -1, BIGINT),
     Call("count", 0, BIGINT, INT),
@@ -35,7 +40,8 @@ _CALLS = (
     Call("count_distinct", 3, BIGINT, INT),
 )
 _AGGREGATE = Aggregate(_GROUPS, (STRING,), _ARGUMENTS, _CALLS, _ERRORS)
-_GLOBAL = Aggregate(_GROUPS, (), (Argument((0,), (INT,), "int", 2),), (Call("count_rows", -1, BIGINT), Call("sum", 0, BIGINT, INT), Call("min", 0, INT, INT)), _ERRORS)
+_FEW_CALLS = (Call("count_rows", -1, BIGINT), Call("sum", 0, BIGINT, INT), Call("min", 0, INT, INT))
+_GLOBAL = Aggregate(_GROUPS, (), (Argument((0,), (INT,), "int", 2),), _FEW_CALLS, _ERRORS)
 _SUM = Aggregate(_GROUPS, (STRING,), (Argument((1,), (BIGINT,), "int"),), (Call("sum", 0, BIGINT, BIGINT),), _ERRORS)
 
 Row = tuple[Any, ...]
@@ -50,7 +56,8 @@ _ROW = st.tuples(
 def table(rows: list[tuple[Row, int]]) -> pa.Table:
     kinds = [STRING, INT, DOUBLE, _MONEY]
     data = [pa.array([r[i] for r, _ in rows], k.arrow) for i, k in enumerate(kinds)]
-    return pa.table([*data, pa.array([w for _, w in rows], pa.int64()), pa.array([b""] * len(rows), pa.binary())], names=[*columns(4), WEIGHT, ID])
+    meta = [pa.array([w for _, w in rows], pa.int64()), pa.array([b""] * len(rows), pa.binary())]
+    return pa.table([*data, *meta], names=[*columns(4), WEIGHT, ID])
 
 
 def reference(rows: list[Row]) -> Row:

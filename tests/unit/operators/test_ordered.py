@@ -20,7 +20,10 @@ _CODEC = KeyCodec((INT,))
 Bag = dict[str, Counter[int]]
 Change = tuple[str, int | None, bool]
 
-epochs = st.lists(st.lists(st.tuples(st.sampled_from("gh"), st.one_of(st.none(), st.integers(0, 5)), st.booleans()), max_size=12), max_size=6)
+Extremes = dict[str, tuple[bytes | None, bytes | None]]
+
+_CHANGE = st.tuples(st.sampled_from("gh"), st.one_of(st.none(), st.integers(0, 5)), st.booleans())
+epochs = st.lists(st.lists(_CHANGE, max_size=12), max_size=6)
 
 
 def weighted(bag: Bag, found: list[Change]) -> list[tuple[str, int | None, int]]:
@@ -34,7 +37,7 @@ def weighted(bag: Bag, found: list[Change]) -> list[tuple[str, int | None, int]]
     return made
 
 
-def apply(slot: OneSlot, rows: list[tuple[str, int | None, int]], extremes: dict[str, tuple[bytes | None, bytes | None]]) -> dict[str, tuple[int, int | None, int | None]]:
+def apply(slot: OneSlot, rows: list[tuple[str, int | None, int]], extremes: Extremes) -> dict[str, tuple[int | None, ...]]:
     """One epoch; returns growth, least and greatest by group, and updates the extremes that an aggregate would keep."""
     operator = Ordered(_TABLE, (INT,))
     keys, codes = group(pa.array([r[0].encode() for r in rows], pa.binary()))
@@ -46,7 +49,8 @@ def apply(slot: OneSlot, rows: list[tuple[str, int | None, int]], extremes: dict
     shard.commit()
     ends = list(zip(found.least.to_pylist(), found.greatest.to_pylist(), strict=True))
     extremes.update(zip(names, ends, strict=True))
-    return {n: (int(d), *(None if e is None else _CODEC.decode_one(e)[0] for e in pair)) for n, d, pair in zip(names, found.distinct, ends, strict=True)}  # type: ignore[misc]
+    values = [tuple(None if end is None else _CODEC.decode_one(end)[0] for end in pair) for pair in ends]
+    return {name: (int(growth), *pair) for name, growth, pair in zip(names, found.distinct, values, strict=True)}
 
 
 @given(epochs)

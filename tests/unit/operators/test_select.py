@@ -9,8 +9,8 @@ import pytest
 from belvedere.encoding import MAX_KEY
 from belvedere.operators.base import ID, WEIGHT
 from belvedere.operators.select import Expression, Select
-from belvedere.sql.planner import condition_of, expression_of
 from belvedere.sql.dialect import parse
+from belvedere.sql.planner import condition_of, expression_of
 from belvedere.sql.relation import scope_of
 from belvedere.testing import changes, rows_of
 from belvedere.types import INT, STRING, Column
@@ -57,6 +57,12 @@ def test_a_row_that_raises_becomes_an_error_with_its_weight_and_the_number_of_th
     assert failed(errors) == [(b"r2", -1, 1)]
 
 
+def test_what_two_expressions_share_may_raise() -> None:
+    found, errors = select("10 / a", "10 / a + 1").apply(changes(_ROWS))
+    assert rows_of(found) == [(10.0, 11.0, 1, b"r1"), (2.0, 3.0, 1, b"r4"), (None, None, 1, b"r3")]
+    assert failed(errors) == [(b"r2", -1, 0)]
+
+
 def test_the_first_expression_that_raises_is_named() -> None:
     operator = select("10 / a", "CAST(s AS int)", where="a IS NULL OR a < 5")
     _, errors = operator.apply(changes(_ROWS))
@@ -70,7 +76,16 @@ def test_a_condition_that_raises_comes_before_the_outputs() -> None:
     assert failed(errors) == [(b"r1", 1, 1), (b"r2", -1, 0)]
 
 
-@pytest.mark.parametrize("constant", ["1 / 0 > 1", "CAST('x' AS boolean)", "CASE WHEN CAST('x' AS boolean) THEN true END"])
+_RAISING = (
+    "1 / 0 > 1",
+    "(1 % 0) IN (0, 1)",
+    "(2147483647 + 1) BETWEEN 0 AND 1",
+    "CAST('x' AS boolean)",
+    "CASE WHEN CAST('x' AS boolean) THEN true END",
+)
+
+
+@pytest.mark.parametrize("constant", _RAISING)
 def test_a_constant_that_raises_does_so_for_each_row_that_reaches_it(constant: str) -> None:
     found, errors = select("a", where=f"a = 1 OR {constant}").apply(changes(_ROWS))
     assert rows_of(found) == [(1, 1, b"r1")]

@@ -75,7 +75,8 @@ def test_a_second_attempt_of_an_epoch_leaves_the_same_records() -> None:
 
 def rows(found: list[tuple[tuple[str | None, int], int]]) -> pa.Table:
     data = [pa.array([r[0][0] for r in found], pa.string()), pa.array([r[0][1] for r in found], pa.int32())]
-    return pa.table([*data, pa.array([r[1] for r in found], pa.int64()), pa.array([b""] * len(found), pa.binary())], names=["c0", "c1", WEIGHT, ID])
+    meta = [pa.array([r[1] for r in found], pa.int64()), pa.array([b""] * len(found), pa.binary())]
+    return pa.table([*data, *meta], names=["c0", "c1", WEIGHT, ID])
 
 
 _ROWS = st.tuples(st.sampled_from([None, "", "a", "b"]), st.integers(0, 1))

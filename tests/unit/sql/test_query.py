@@ -91,7 +91,7 @@ def test_the_relations_of_a_query_are_its_tables_and_not_its_ctes(query: str, ex
 @pytest.mark.parametrize(
     ("query", "construct"),
     [
-        ("SELECT explode(a) FROM revenue", "explode"),
+        ("SELECT explode(region) FROM revenue", "explode"),
         ("SELECT stddev(units) FROM revenue", "the aggregate stddev"),
         ("SELECT sum(units) OVER () FROM revenue", r"the window function SUM\(revenue.units\) OVER \(\)"),
         ("SELECT rank() OVER w FROM revenue WINDOW w AS (ORDER BY units)", "a WINDOW clause"),
@@ -108,6 +108,7 @@ def test_the_relations_of_a_query_are_its_tables_and_not_its_ctes(query: str, ex
         ("SELECT (units, total) IN (SELECT 1, 2) AS a FROM revenue", "several columns"),
         ("SELECT current_timestamp()", "different at every evaluation"),
         ("SELECT max(units IN (SELECT 1)) FROM revenue", "as a value"),
+        ("SELECT coalesce(units IN (SELECT 1), true) FROM revenue", "as a value"),
         ("SELECT DISTINCT ON (units) total FROM revenue", "DISTINCT ON"),
     ],
 )
@@ -172,9 +173,14 @@ def test_a_failed_query_leaves_nothing_behind() -> None:
     assert rows("SELECT count(*) FROM revenue") == [(4,)]
 
 
-def test_an_in_with_a_subquery_beside_a_comparison_needs_parentheses() -> None:
-    with pytest.raises(NotAnswered, match="without parentheses"):
+def test_an_in_with_a_subquery_beside_a_comparison_is_refused() -> None:
+    """Spark reads a = b IN (...) as (a = b) IN (...), the parser as a = (b IN (...))."""
+    with pytest.raises(NotAnswered, match="as a value"):
         translate(parse("SELECT units FROM revenue WHERE true = units IN (SELECT 1)"), SCHEMAS)
+
+
+def test_upper_and_lower_find_their_macros() -> None:
+    assert rows("SELECT upper('straße'), lower('ΟΔΟΣ')") == [("STRASSE", "οδος")]
 
 
 def test_an_alias_may_be_used_by_the_outputs_after_it() -> None:

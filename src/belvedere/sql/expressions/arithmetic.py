@@ -80,7 +80,9 @@ def _additive(a: Typed, b: Typed, sign: str) -> Typed:
     if result.scale < scale:
         raise Unsupported(f"{a.type} {sign} {b.type}", _SMALLER)
     to = result.duckdb
-    return strict([a, b], lambda x, y: f"CAST(CAST({x} AS {to}) {sign} CAST({y} AS {to}) AS {to})", result, raises=precision > MAX_PRECISION)
+    return strict(
+        [a, b], lambda x, y: f"CAST(CAST({x} AS {to}) {sign} CAST({y} AS {to}) AS {to})", result, raises=precision > MAX_PRECISION
+    )
 
 
 def _native(a: Typed, b: Typed, sign: str) -> Typed:
@@ -167,7 +169,9 @@ def whole_quotient(node: exp.IntDiv, lower: Lower) -> Typed:
     if a.kind == "decimal":
         x, y, scale = *_aligned(a, b, "div"), max(_kind(a).scale, _kind(b).scale)
         both = SqlType("decimal", MAX_PRECISION, scale)
-        return _checked(x, y, lambda p, q: f"CAST({unscaled(p, both)} // {unscaled(q, both)} AS BIGINT)", BIGINT, "DIVIDE_BY_ZERO", raises=True)
+        return _checked(
+            x, y, lambda p, q: f"CAST({unscaled(p, both)} // {unscaled(q, both)} AS BIGINT)", BIGINT, "DIVIDE_BY_ZERO", raises=True
+        )
     a, b = cast_to(a, BIGINT), cast_to(b, BIGINT)
     return _checked(a, b, lambda x, y: f"{x} // {y}", BIGINT, "DIVIDE_BY_ZERO", raises=b.literal in (None, -1))
 

@@ -12,8 +12,8 @@ from belvedere.errors import SqlError, Unsupported
 from belvedere.sql.expressions import reading
 from belvedere.sql.expressions.coercion import as_decimal
 from belvedere.sql.expressions.decimals import read
-from belvedere.sql.expressions.typed import Typed, let, null_of, strict
-from belvedere.types import DOUBLE, SqlType, decimal
+from belvedere.sql.expressions.typed import Typed, let, null_of, raise_sql, strict
+from belvedere.types import DOUBLE, STRING, SqlType, decimal
 
 _Cast = Callable[[str, SqlType, SqlType], str]
 _EXACT_DIGITS = 15  # a decimal of up to 15 digits is an exact double over an exact power of ten
@@ -38,6 +38,10 @@ def try_cast_to(typed: Typed, to: SqlType) -> Typed:
     if not cast.raises or typed.type is None:
         return cast
     build, kind = _cast(typed.type, to), typed.type
+    if kind == STRING:
+        return strict([typed], lambda v: reading.try_read(v, to), to, raises=reading.try_read_raises(to), nullable=True)
+    if kind == DOUBLE and to.name == "decimal" and to.precision - to.scale > _EXACT_DIGITS:
+        raise Unsupported(f"TRY_CAST from double to {to}", f"use a decimal with up to {_EXACT_DIGITS} digits before the point")
     if not typed.raises:
         return Typed(f"TRY({build(typed.sql, kind, to)})", to)
     return Typed(f"list_transform([{typed.sql}], lambda v: TRY({build('v', kind, to)}))[1]", to, raises=True)
@@ -88,8 +92,19 @@ def _double_to_bigint(sql: str, source: SqlType, to: SqlType) -> str:
 
 
 def double_to_decimal(sql: str, source: SqlType, to: SqlType) -> str:
-    """Spark rounds the decimal digits that Java prints, half up; NaN and infinities become NULL."""
-    return let(sql, lambda v: f"CASE WHEN isfinite({v}) THEN {read(f'CAST({v} AS VARCHAR)', to)} END")
+    """Spark rounds the decimal digits that Java prints, half up; NaN and infinities become NULL.
+
+    From 2^53 on these digits depend on the Java version, so such a value raises.
+    """
+
+    def body(v: str) -> str:
+        value = read(f"CAST({v} AS VARCHAR)", to)
+        if to.precision - to.scale > _EXACT_DIGITS:
+            large = raise_sql("NUMERIC_VALUE_OUT_OF_RANGE", v, to.duckdb)
+            value = f"CASE WHEN abs({v}) < {2**53} THEN {value} ELSE {large} END"
+        return f"CASE WHEN isfinite({v}) THEN {value} END"
+
+    return let(sql, body)
 
 
 def decimal_to_double(sql: str, source: SqlType, to: SqlType) -> str:
@@ -202,14 +217,14 @@ _RULES: dict[tuple[str, str], _Cast] = {
     ("decimal", "double"): decimal_to_double,
     ("decimal", "decimal"): _plain,
     ("decimal", "string"): _decimal_to_string,
-    ("string", "boolean"): reading.boolean,
-    ("string", "int"): reading.integer,
-    ("string", "bigint"): reading.integer,
-    ("string", "double"): reading.double,
-    ("string", "decimal"): reading.decimal,
-    ("string", "binary"): reading.binary,
-    ("string", "date"): reading.date,
-    ("string", "timestamp"): reading.timestamp,
+    ("string", "boolean"): reading.read,
+    ("string", "int"): reading.read,
+    ("string", "bigint"): reading.read,
+    ("string", "double"): reading.read,
+    ("string", "decimal"): reading.read,
+    ("string", "binary"): reading.read,
+    ("string", "date"): reading.read,
+    ("string", "timestamp"): reading.read,
     ("date", "string"): _date_to_string,
     ("date", "timestamp"): _date_to_timestamp,
     ("timestamp", "string"): _timestamp_to_string,
@@ -218,4 +233,3 @@ _RULES: dict[tuple[str, str], _Cast] = {
     ("timestamp", "bigint"): _timestamp_to_integer,
     ("timestamp", "double"): _timestamp_to_double,
 }
-

@@ -135,4 +135,3 @@ _AGGREGATES: dict[str, Callable[[SqlType | None], SqlType]] = {
     "min": _same_type,
     "max": _same_type,
 }
-

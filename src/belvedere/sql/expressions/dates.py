@@ -16,7 +16,9 @@ _MONTHS = {"YEAR": 12, "MONTH": 1}
 _DAYS = {"WEEK": 7, "DAY": 1}
 _MICROS = {"HOUR": 3_600_000_000, "MINUTE": 60_000_000, "SECOND": 1_000_000, "MILLISECOND": 1_000, "MICROSECOND": 1}
 _YEAR, _QUARTER, _MONTH = ("YEAR", "YYYY", "YY"), ("QUARTER",), ("MONTH", "MM", "MON")
-_DATE_UNITS = {word: name for name, words in (("year", _YEAR), ("quarter", _QUARTER), ("month", _MONTH), ("week", ("WEEK",))) for word in words}
+_DATE_UNITS = {
+    word: name for name, words in (("year", _YEAR), ("quarter", _QUARTER), ("month", _MONTH), ("week", ("WEEK",))) for word in words
+}
 _TIME_UNITS = _DATE_UNITS | {"DAY": "day", "DD": "day"} | {u: u.lower() for u in _MICROS}
 
 
@@ -93,7 +95,11 @@ def extract(node: exp.Extract, lower: Lower) -> Typed:
     if value.kind not in ("date", "timestamp"):
         raise SqlError(f"EXTRACT needs a date or timestamp, not {value.type or 'NULL'}")
     if unit == "SECOND" and value.type == TIMESTAMP:
-        return strict([value], lambda v: f"CAST(CAST(epoch_us({v}) - epoch_us(date_trunc('minute', {local(v)})) AS DECIMAL(20,0)) * 0.000001 AS DECIMAL(8,6))", decimal(8, 6))
+        return strict(
+            [value],
+            lambda v: f"CAST(CAST(epoch_us({v}) - epoch_us(date_trunc('minute', {local(v)})) AS DECIMAL(20,0)) * 0.000001 AS DECIMAL(8,6))",
+            decimal(8, 6),
+        )
     if unit not in _EXTRACTED or (unit in ("HOUR", "MINUTE") and value.type == DATE):
         raise Unsupported(f"EXTRACT({unit} FROM {value.type})", f"use one of {', '.join(_EXTRACTED)}")
     fields = local(value.sql) if value.type == TIMESTAMP else value.sql
@@ -222,10 +228,10 @@ def shift(node: exp.Binary, lower: Lower) -> Typed | None:
     a, b = lower(left), lower(right)
     if b.type == DATE and sign == "+":
         a, b = b, a
+    if {a.type, b.type} <= {DATE, TIMESTAMP}:
+        raise Unsupported(f"{a.type} {sign} {b.type}", "use datediff(end, start), or unix_micros of both")
     if a.type != DATE:
         return None
-    if b.type in (DATE, TIMESTAMP):
-        raise Unsupported(f"{a.type} - {b.type}", "use datediff(end, start)")
     if b.type != INT:
         raise SqlError(f"{a.type} {sign} {b.type or 'NULL'}: add an int or an interval")
     return add_days(a, b, sign)
@@ -241,7 +247,9 @@ def _shift_by(value: Typed, interval: exp.Interval, sign: str) -> Typed:
     if value.type == DATE and unit in _DAYS:
         return strict([value], lambda d: f"({d} + CAST({count * _DAYS[unit]} AS INTEGER))", DATE, raises=True)
     micros = count * (_DAYS[unit] * 86_400_000_000 if unit in _DAYS else _MICROS[unit])
-    return strict([cast_to(value, TIMESTAMP)], lambda v: f"make_timestamptz(epoch_us({v}) + CAST({micros} AS BIGINT))", TIMESTAMP, raises=True)
+    return strict(
+        [cast_to(value, TIMESTAMP)], lambda v: f"make_timestamptz(epoch_us({v}) + CAST({micros} AS BIGINT))", TIMESTAMP, raises=True
+    )
 
 
 def _shift_months(value: Typed, months: int) -> Typed:

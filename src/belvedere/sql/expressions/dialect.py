@@ -7,6 +7,8 @@ Parse views with `read=SparkSql`.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import sqlglot
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
@@ -24,10 +26,10 @@ def _positive(parser: Parser) -> exp.Expr:
 
 class SparkSql(Spark):
     class Tokenizer(Spark.Tokenizer):
-        STRING_ESCAPES = ["\\", "'", '"']
+        STRING_ESCAPES: ClassVar = ["\\", "'", '"']
 
     class Parser(SparkParser):
-        UNARY_PARSERS = {**SparkParser.UNARY_PARSERS, TokenType.PLUS: _positive}
+        UNARY_PARSERS: ClassVar = {**SparkParser.UNARY_PARSERS, TokenType.PLUS: _positive}
 
 
 def parse(text: str) -> exp.Expr:

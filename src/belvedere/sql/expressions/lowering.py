@@ -21,7 +21,16 @@ from belvedere.types import BIGINT, DATE, INT, TIMESTAMP, SqlType, parse_type
 _RULES = (arithmetic, case_mapping, conditionals, dates, literals, numbers, predicates, strings)
 
 _VOLATILE = {"now", "uuid", "shuffle", "monotonically_increasing_id", "spark_partition_id", "input_file_name", "randn", "random", "randstr"}
-_VOLATILE_NODES = (exp.Rand, exp.Randn, exp.Uuid, exp.CurrentDate, exp.CurrentTimestamp, exp.CurrentTime, exp.CurrentUser, exp.CurrentDatabase)
+_VOLATILE_NODES = (
+    exp.Rand,
+    exp.Randn,
+    exp.Uuid,
+    exp.CurrentDate,
+    exp.CurrentTimestamp,
+    exp.CurrentTime,
+    exp.CurrentUser,
+    exp.CurrentDatabase,
+)
 _TYPES = {"TEXT": "string", "VARCHAR": "string", "CHAR": "string", "TIMESTAMPTZ": "timestamp", "TIMESTAMPLTZ": "timestamp"}
 
 

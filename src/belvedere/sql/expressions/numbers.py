@@ -63,7 +63,9 @@ def _to_whole(value: Typed, name: str) -> Typed:
         return Typed(*_as(cast_to(value, BIGINT)))
     if kind == DOUBLE:
         # Java turns NaN into 0 here.
-        return strict([value], lambda v: let(v, lambda x: f"CASE WHEN isnan({x}) THEN 0 ELSE CAST({name}({x}) AS BIGINT) END"), BIGINT, raises=True)
+        return strict(
+            [value], lambda v: let(v, lambda x: f"CASE WHEN isnan({x}) THEN 0 ELSE CAST({name}({x}) AS BIGINT) END"), BIGINT, raises=True
+        )
     result = kind if kind.scale == 0 else decimal(min(MAX_PRECISION, kind.precision - kind.scale + 1), 0)
     return strict([value], lambda v: f"CAST({name}({v}) AS {result.duckdb})", result)
 
@@ -109,7 +111,12 @@ def _round_decimal(value: Typed, digits: int) -> Typed:
     if kind.precision - digits > MAX_PRECISION:
         raise Unsupported(f"round({kind}, {digits})", "cast to a decimal with fewer digits")
     unit = smallest(-digits)
-    return strict([value], lambda v: f"CAST(CAST({wide(v, kind)} * {unit} AS DECIMAL(38,0)) * {10**-digits}::HUGEINT AS {result.duckdb})", result, raises=True)
+    return strict(
+        [value],
+        lambda v: f"CAST(CAST({wide(v, kind)} * {unit} AS DECIMAL(38,0)) * {10**-digits}::HUGEINT AS {result.duckdb})",
+        result,
+        raises=True,
+    )
 
 
 def _round_double(value: Typed, digits: int) -> Typed:

@@ -22,7 +22,9 @@ def like(pattern: str, mark: str) -> str:
         if char == mark:
             escaped = next(rest, None)
             if escaped is None or escaped not in ("%", "_", mark):
-                raise SqlError(f"the LIKE pattern {pattern!r} has an escape character before {escaped or 'its end'}: escape only %, _ and itself")
+                raise SqlError(
+                    f"the LIKE pattern {pattern!r} has an escape character before {escaped or 'its end'}: escape only %, _ and itself"
+                )
             char = escaped if escaped not in "%_\\" else "\\" + escaped
         elif char == "\\":
             char = "\\\\"
@@ -67,4 +69,7 @@ def _escaped(char: str, pattern: str) -> str:
 
 
 def _refused(pattern: str) -> Unsupported:
-    return Unsupported(f"the regular expression {pattern!r}", "use plain characters, . [...] \\d \\w \\s ( ) | * + ? {n,m}, ^ at the start and $ at the end")
+    return Unsupported(
+        f"the regular expression {pattern!r}",
+        "use plain characters, . [...] \\d \\w \\s ( ) | * + ? {n,m}, ^ at the start and $ at the end",
+    )

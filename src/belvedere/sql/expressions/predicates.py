@@ -41,7 +41,7 @@ def compare(node: exp.Binary, lower: Lower) -> Typed:
 
 
 def _check_parentheses(node: exp.Binary) -> None:
-    """Spark reads a = b IS NULL as (a = b) IS NULL, sqlglot as a = (b IS NULL)."""
+    """Spark reads a = b IN (c) as (a = b) IN (c), sqlglot as a = (b IN (c))."""
     if isinstance(node.this, _LOOSER) or isinstance(node.expression, _LOOSER):
         raise Unsupported(f"{node.sql('spark')} without parentheses", "put parentheses around the inner condition")
 
@@ -60,6 +60,8 @@ def different(node: exp.NullSafeNEQ, lower: Lower) -> Typed:
 
 def _distinct(a: Typed, b: Typed, words: str) -> Typed:
     x, y = aligned(a, b)
+    if x.sql == y.sql:  # Spark's optimizer does not evaluate it, so it cannot raise
+        return Typed("TRUE" if "NOT" in words else "FALSE", BOOLEAN, nullable=False)
     return Typed(f"({x.sql} {words} {y.sql})", BOOLEAN, x.raises or y.raises, nullable=False)
 
 
@@ -110,7 +112,9 @@ def is_value(node: exp.Is, lower: Lower) -> Typed:
 
 
 def is_null(value: Typed) -> Typed:
-    return Typed("TRUE", BOOLEAN, nullable=False) if value.is_null else Typed(f"({value.sql} IS NULL)", BOOLEAN, value.raises, nullable=False)
+    return (
+        Typed("TRUE", BOOLEAN, nullable=False) if value.is_null else Typed(f"({value.sql} IS NULL)", BOOLEAN, value.raises, nullable=False)
+    )
 
 
 @function("isnull", 1)
@@ -145,7 +149,9 @@ def member(node: exp.In, lower: Lower) -> Typed:
 @lowers(exp.Between, args="this low high")
 def between(node: exp.Between, lower: Lower) -> Typed:
     value = node.this
-    both = exp.And(this=exp.GTE(this=value, expression=node.args["low"]), expression=exp.LTE(this=value.copy(), expression=node.args["high"]))
+    both = exp.And(
+        this=exp.GTE(this=value, expression=node.args["low"]), expression=exp.LTE(this=value.copy(), expression=node.args["high"])
+    )
     return conjunction(both, lower)
 
 

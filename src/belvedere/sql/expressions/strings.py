@@ -195,7 +195,11 @@ def translate(node: exp.Translate, lower: Lower) -> Typed:
 
 @lowers(exp.SplitPart, args="this delimiter part_index")
 def split_part(node: exp.SplitPart, lower: Lower) -> Typed:
-    args = [as_string(lower(node.this)), as_string(lower(node.args["delimiter"])), _int(node.args["part_index"], lower, "the index of split_part")]
+    args = [
+        as_string(lower(node.this)),
+        as_string(lower(node.args["delimiter"])),
+        _int(node.args["part_index"], lower, "the index of split_part"),
+    ]
 
     def build(v: str, d: str, n: str) -> str:
         failed = raise_sql("INVALID_INDEX_OF_ZERO", n, "VARCHAR")
@@ -205,7 +209,9 @@ def split_part(node: exp.SplitPart, lower: Lower) -> Typed:
     def checked(v: str, d: str, n: str) -> str:
         return f"CASE WHEN {v} IS NOT NULL AND {d} IS NOT NULL AND {n} IS NOT NULL THEN {build(v, d, n)} END"
 
-    return strict(args, lambda v, d, n: let(v, lambda x: let(d, lambda y: let(n, lambda z: checked(x, y, z)))), STRING, raises=not args[2].literal)
+    return strict(
+        args, lambda v, d, n: let(v, lambda x: let(d, lambda y: let(n, lambda z: checked(x, y, z)))), STRING, raises=not args[2].literal
+    )
 
 
 @lowers(exp.Ascii)
@@ -218,7 +224,9 @@ def character(node: exp.Chr, lower: Lower) -> Typed:
     value = lower(node.expressions[0])
     if not value.is_null and value.kind not in ("int", "bigint"):
         raise SqlError(f"chr needs a whole number, not {value.type}")
-    return strict([cast_to(value, BIGINT)], lambda v: let(v, lambda n: f"CASE WHEN {n} < 0 THEN '' ELSE chr(CAST({n} & 255 AS INTEGER)) END"), STRING)
+    return strict(
+        [cast_to(value, BIGINT)], lambda v: let(v, lambda n: f"CASE WHEN {n} < 0 THEN '' ELSE chr(CAST({n} & 255 AS INTEGER)) END"), STRING
+    )
 
 
 @lowers(exp.Hex)

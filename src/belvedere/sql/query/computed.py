@@ -35,9 +35,12 @@ def check_memberships(node: exp.Expr, tested: bool) -> None:
     if isinstance(node, exp.Query | exp.Exists):
         return
     for child in node.iter_expressions():
-        outermost = isinstance(node, exp.Coalesce) and isinstance(node.expressions[0], exp.Boolean)
-        passed = tested and isinstance(node, _LOGIC)
-        check_memberships(child, passed or outermost or isinstance(node, exp.Where) or (isinstance(node, exp.If) and child is node.this))
+        decides = isinstance(node, exp.Where) or (isinstance(node, exp.If) and child is node.this) or _is_false_for_null(node)
+        check_memberships(child, decides or (tested and isinstance(node, _LOGIC)))
+
+
+def _is_false_for_null(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Coalesce) and node.expressions == [exp.false()]
 
 
 def _is_membership(node: exp.Expr) -> bool:
@@ -45,8 +48,6 @@ def _is_membership(node: exp.Expr) -> bool:
 
 
 def with_subqueries(stage: Stage, nodes: Sequence[exp.Expr], context: Context) -> Stage:
-    for node in nodes:
-        _check_parentheses(node)
     found = [part for part in parts_of(nodes, exp.In, exp.Subquery, exp.Exists) if _is_membership(part) or not isinstance(part, exp.In)]
     lists = [part for part in parts_of(nodes, exp.In) if not _is_membership(part)]
     inner = [operand for part in lists for operand in (part.this, *part.expressions)]
@@ -55,16 +56,6 @@ def with_subqueries(stage: Stage, nodes: Sequence[exp.Expr], context: Context) -
         stage = with_subqueries(stage, inner, context)
     new = {text_of(part): _subquery(part, stage, context) for part in found if stage.value(text_of(part)) is None}
     return stage.carried(new, context.fresh("r")) if new else stage
-
-
-def _check_parentheses(node: exp.Expr) -> None:
-    """As in expressions: Spark reads a = b IN (...) as (a = b) IN (...), sqlglot as a = (b IN (...))."""
-    for part in parts_of([node], exp.Binary):
-        sides = (part.this, part.expression)
-        if not isinstance(part, exp.Connector) and any(map(_is_membership, sides)):
-            raise NotAnswered(f"{text_of(part)} without parentheses", "put parentheses around the inner condition")
-        for side in sides:
-            _check_parentheses(side)
 
 
 def _subquery(node: exp.Expr, stage: Stage, context: Context) -> Typed:

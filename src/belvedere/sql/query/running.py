@@ -7,37 +7,34 @@ conditions where they were written. It fails only if both orders fail.
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Mapping
 
 import duckdb
 import pyarrow as pa
 
 from belvedere.errors import SqlError
+from belvedere.operators.engine import shared
 from belvedere.sql.expressions import connect
 from belvedere.sql.query.context import relation_name
 from belvedere.sql.query.refusal import NotAnswered
 from belvedere.sql.query.translation import Translated
 
-# They move constants across comparisons and fold them, so that i + 1 > 0 no longer overflows.
-_FOLDING = "expression_rewriter,statistics_propagation"
 _MOVING = "filter_pushdown,filter_pullup,reorder_filter"
 _CODE = re.compile(r"'((?:[A-Z]+_)+[A-Z]+: .*)' to [A-Z]", re.DOTALL)
 _KIND = re.compile(r"^[A-Z][A-Za-z]+(?: [A-Za-z]+)* Error: ")
 _TOO_LARGE = (
     re.compile(r"Type \w+ with value (\S+) can't be cast because the value is out of range for the destination type (\w+)"),
     re.compile(r'Casting value "(\S+)" to type (\S+) failed: value is out of range'),
+    re.compile(r"Could not cast value (\S+) to (DECIMAL\S+)"),
 )
 _TYPES = {"INT32": "int", "INT64": "bigint"}
 _SEVERAL = "a subquery that stands for one value gave more than one row"
-
-_local = threading.local()
 
 
 def run(translated: Translated, tables: Mapping[str, pa.Table]) -> pa.Table:
     """The result, with the names and types of `translated.schema`."""
     try:
-        result = _evaluate(_shared(), translated.sql, tables)
+        result = _evaluate(shared(), translated.sql, tables)
     except (duckdb.ConversionException, duckdb.OutOfRangeException, duckdb.InvalidInputException) as error:
         if " CROSS JOIN " in translated.sql:  # all pairs, when their condition may not move
             raise SqlError(f"the query failed: {readable(error)}") from error
@@ -51,17 +48,10 @@ def run(translated: Translated, tables: Mapping[str, pa.Table]) -> pa.Table:
     return pa.table(columns, schema=translated.schema.arrow)
 
 
-def _shared() -> duckdb.DuckDBPyConnection:
-    if not hasattr(_local, "connection"):
-        _local.connection = connect()
-        _local.connection.execute(f"SET disabled_optimizers = '{_FOLDING}'")
-    connection: duckdb.DuckDBPyConnection = _local.connection
-    return connection
-
-
 def _unmoved(sql: str, tables: Mapping[str, pa.Table]) -> pa.Table:
     with connect() as connection:
-        connection.execute(f"SET disabled_optimizers = '{_FOLDING},{_MOVING}'")
+        (already,) = connection.sql("SELECT current_setting('disabled_optimizers')").fetchall()[0]
+        connection.execute(f"SET disabled_optimizers = '{','.join(filter(None, (already, _MOVING)))}'")
         try:
             return _evaluate(connection, sql, tables)
         except duckdb.Error as error:

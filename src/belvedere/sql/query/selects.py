@@ -15,7 +15,7 @@ from belvedere.sql.query.ordering import TAIL, limits, ordinal, sort_keys
 from belvedere.sql.query.refusal import NotAnswered, only
 from belvedere.sql.query.sources import source
 from belvedere.sql.query.stage import Find, Output, Relation, Stage, bind, column_of, parts_of, text_of
-from belvedere.sql.select_plan import _name as default_name
+from belvedere.sql.select_plan import default_name
 
 # A hint changes how Spark computes, not what.
 _KNOWN = ("expressions", "from_", "joins", "where", "group", "having", "distinct", "with_", "hint", *TAIL)

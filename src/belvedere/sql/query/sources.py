@@ -63,10 +63,8 @@ def _relation(node: exp.Expr, context: Context) -> Stage:
 def _values(node: exp.Values) -> Relation:
     """VALUES as a union of its rows, with the common type of every column."""
     nowhere = Stage("", (), {})
-    rows = [
-        [nowhere.lower(bind(v, nowhere.find)) for v in (row.expressions if isinstance(row, exp.Tuple) else [row])]
-        for row in node.expressions
-    ]
+    tuples = [row.expressions if isinstance(row, exp.Tuple) else [row] for row in node.expressions]
+    rows = [[nowhere.lower(bind(value, nowhere.find)) for value in row] for row in tuples]
     if len({len(row) for row in rows}) != 1:
         raise SqlError("the rows of VALUES have different numbers of columns")
     types = [common_type(value.type for value in column) for column in zip(*rows, strict=True)]

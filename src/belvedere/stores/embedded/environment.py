@@ -33,7 +33,7 @@ MAX_KEY = 511 - 4  # LMDB's limit less the table id
 _READERS = 1024
 _PAGE = 4096
 _RESERVE = 1 << 20
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # LMDB says EIO when a disk took only a part
 _DAMAGED = (lmdb.CorruptedError, lmdb.PageNotFoundError, lmdb.InvalidError, lmdb.VersionMismatchError, lmdb.PanicError)
 _PATIENCE = 5.0  # seconds that growing waits for transactions of other threads
 
@@ -59,6 +59,7 @@ class Environment:
         self._gate = threading.Event()  # closed while the map is replaced
         self._gate.set()
         self._shut = False
+        self._left = threading.Event()  # a transaction has ended since the gate was shut
         self._begin: Callable[..., Transaction] = self._open_and_begin
 
     # ------------------------------------------------------------ reading
@@ -71,16 +72,22 @@ class Environment:
         try:
             return self._begin(None, None, False, buffers)
         except lmdb.Error as error:
-            self._active.pop()
+            self._leave()
             self._cure(error)
-        except BaseException:
-            self._active.pop()
+        except BaseException:  # whatever it was, no transaction is open
+            self._leave()
             raise
         return self.begin_read(buffers)
 
     def end_read(self, transaction: Transaction) -> None:
         transaction.abort()
         self._active.pop()
+        if self._shut:
+            self._left.set()
+
+    def _leave(self) -> None:
+        self._active.pop()
+        self._left.set()
 
     def read(self, body: Callable[[Transaction], T], buffers: bool = False) -> T:
         transaction = self.begin_read(buffers)
@@ -120,7 +127,7 @@ class Environment:
             try:
                 result = body(transaction)
                 transaction.commit()
-            except BaseException:
+            except BaseException:  # whatever it was, nothing may be written
                 transaction.abort()
                 raise
             finally:
@@ -128,7 +135,7 @@ class Environment:
                 self._writer = 0
             return result
         finally:
-            self._active.pop()
+            self._leave()
 
     # ------------------------------------------------------------ opening, growing, closing
 
@@ -147,7 +154,7 @@ class Environment:
 
     def _wait_at_gate(self) -> None:
         while self._shut:
-            self._active.pop()
+            self._leave()
             self._gate.wait()
             self._active.append(None)
 
@@ -158,10 +165,11 @@ class Environment:
             self._shut = True
             try:
                 patience = time.monotonic() + _PATIENCE
+                self._left.clear()
                 while self._active:
-                    if time.monotonic() > patience:
+                    if not self._left.wait(patience - time.monotonic()):
                         raise StoreFull(f"{self.path} must grow, but this process keeps a snapshot of it open: close it and try again")
-                    time.sleep(0.0005)
+                    self._left.clear()
                 action()
             finally:
                 self._shut = False
@@ -189,7 +197,7 @@ class Environment:
 
     def translated(self, error: lmdb.Error) -> BelvedereError:
         if isinstance(error, lmdb.DiskError) or getattr(error, "code", 0) in _NO_ROOM:
-            return StoreFull(f"the disk of {self.path} is full; nothing was written. Make room and try again ({error})")
+            return StoreFull(f"the disk of {self.path} is full, over a limit or failing; nothing was written. Make room, retry ({error})")
         if isinstance(error, lmdb.ReadersFullError):
             return StoreError(f"{self.path} has more than {_READERS} readers at once: close snapshots or stop some processes")
         if isinstance(error, _DAMAGED):

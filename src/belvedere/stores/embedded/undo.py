@@ -26,7 +26,6 @@ _FLOORS = b"\0\0\0\0mfloors"
 _COUNT = b"\0\0\0\0mcount"
 _PAIR = Struct(">QQ")
 _unpack = _PAIR.unpack
-_NO_FLOORS = (0, 0)
 
 
 def undo_key(table: TableId, epoch: Epoch) -> bytes:
@@ -88,14 +87,11 @@ def get_one(environment: Environment, slot: Slot, epoch: Epoch, table: TableId, 
     transaction = environment.begin_read()
     try:
         stored = transaction.get(_FLOORS)
-        write, history = _unpack(stored) if stored else _NO_FLOORS
-        if write <= epoch:
+        if not stored or _unpack(stored)[0] <= epoch:  # nothing later has been written, so nothing that it needs is collected
             value: bytes | None = transaction.get(prefix(table) + key)
             return value
     finally:
         environment.end_read(transaction)
-    if history > epoch:
-        raise too_old(slot, epoch, history)
     return _get_before(environment, slot, epoch, table, key)  # after the end: one transaction at a time, or growing would wait for us
 
 

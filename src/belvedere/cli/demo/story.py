@@ -1,0 +1,104 @@
+"""What happens in the demo, in order.
+
+orders are there -> four views are built -> orders stream -> a fifth view is built meanwhile -> the stream ends
+-> the views catch up -> Spark SQL recomputes every view, and compares
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+
+from belvedere.cli.demo.moment import Watch
+from belvedere.cli.demo.screen import Screen, screen
+from belvedere.cli.demo.shop import LATE, TABLE, VIEWS, Shop
+from belvedere.cli.demo.writer import Writer, writer
+from belvedere.cli.place import TerminalDatabase
+from belvedere.cli.signals import Stop, stopping
+from belvedere.errors import PipelineError
+from belvedere.pipeline.verify import Verification
+from belvedere.views.definitions import LIVE
+
+if TYPE_CHECKING:
+    from belvedere.pipeline.handle import Pipeline
+
+_FRAME = 0.25
+_LATE_AT = 0.4  # of the streaming time
+_SEED = 7
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    path: str
+    seconds: float
+    rate: int
+    opening: int
+
+
+def play(settings: Settings, console: Console) -> list[Verification]:
+    """The whole demo; returns how the views compare with their recomputation."""
+    with TerminalDatabase(settings.path) as db, stopping() as stop:
+        _open_shop(db, settings, console)
+        with writer(settings.path, settings.rate, settings.opening, _SEED) as orders:
+            console.print("[bold]2[/bold] starting Spark, which keeps the views")
+            _ = db.spark
+            stop.take()  # a Ctrl-C ends the stream early; the rest of the demo still runs
+            pipeline = db.start()
+            with screen(console) as shown:
+                _Stream(db, pipeline, shown, stop).play(orders, settings)
+            pipeline.stop()
+        console.print("[bold]4[/bold] comparing every view with what Spark SQL computes from the orders")
+        return [_verified(db, name, console) for name in (*(v.name for v in VIEWS), LATE.name)]
+
+
+def _open_shop(db: TerminalDatabase, settings: Settings, console: Console) -> None:
+    db.sql(TABLE)
+    db.table("orders").put_many(Shop(_SEED).opening(settings.opening))
+    for view in VIEWS:
+        db.sql(view.create)
+    console.print(f"[bold]1[/bold] a shop in {settings.path}: {settings.opening:,} orders, {len(VIEWS)} views requested", soft_wrap=True)
+
+
+def _verified(db: TerminalDatabase, name: str, console: Console) -> Verification:
+    with console.status(f"recomputing {name} ..."):
+        return db.verify(name)
+
+
+class _Stream:
+    """The part with a screen: from the first epoch to the last."""
+
+    def __init__(self, db: TerminalDatabase, pipeline: Pipeline, shown: Screen, stop: Stop) -> None:
+        self._db, self._pipeline, self._screen, self._stop = db, pipeline, shown, stop
+        self._watch = Watch(db)
+
+    def play(self, orders: Writer, settings: Settings) -> None:
+        while not self._frame("building four views", 0.0):
+            pass
+        orders.begin()
+        began, asked = time.monotonic(), False
+        while (passed := time.monotonic() - began) < settings.seconds and not self._stop.is_set():
+            if orders.failed:
+                raise PipelineError("the process that writes orders has ended: see its message above")
+            if not asked and passed >= _LATE_AT * settings.seconds:
+                asked = True
+                self._db.sql(LATE.create)
+            note = "a fifth view joins" if asked and passed < (_LATE_AT + 0.25) * settings.seconds else "orders stream in"
+            self._frame(f"{note}: {passed:.0f} of {settings.seconds:g} s", passed / settings.seconds)
+        orders.end()
+        if not asked:
+            self._db.sql(LATE.create)
+        while not self._frame("catching up", 1.0):
+            pass
+        self._frame("every order is in every view", 1.0)
+
+    def _frame(self, phase: str, done: float) -> bool:
+        """Draw, wait for the next frame; whether all views are live and up to date."""
+        if self._pipeline.exception is not None:
+            self._pipeline.stop()
+        moment = self._watch.moment(phase, done)
+        self._screen.show(moment)
+        self._pipeline.await_termination(_FRAME)
+        return not moment.status.lag_operations and all(v.state == LIVE for v in moment.status.views)

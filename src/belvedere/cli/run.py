@@ -1,0 +1,82 @@
+"""belvedere run: the pipeline, until Ctrl-C."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.live import Live
+from rich.spinner import Spinner
+
+from belvedere.cli.options import Master, MaxRows
+from belvedere.cli.place import MASTER, database
+from belvedere.cli.signals import Stop, stopping
+from belvedere.cli.tables import console, plural
+from belvedere.database import Database
+from belvedere.pipeline.handle import Pipeline
+from belvedere.views.definitions import LIVE
+
+_REFRESH, _PLAIN = 0.5, 5.0  # seconds between two looks; without a terminal a line is printed less often
+_LAST_EPOCH = 600.0  # how long a stop waits for the epoch under way
+
+
+def run(
+    ctx: typer.Context,
+    every: Annotated[
+        float | None, typer.Option(min=0, metavar="SECONDS", help="Pause between epochs. Default: as fast as operations come.")
+    ] = None,
+    available_now: Annotated[bool, typer.Option("--available-now", help="Stop when there is nothing left to do.")] = False,
+    max_rows: MaxRows = None,
+    master: Master = MASTER,
+) -> None:
+    """Keep all views up to date until Ctrl-C.
+
+    Ctrl-C and SIGTERM let the epoch under way finish. A second pipeline waits until the first has ended.
+    """
+    with stopping() as stop, database(ctx, master) as db:
+        _ = db.spark
+        stop.take()
+        if stop.is_set():
+            return
+        began = db.status().committed
+        pipeline = db.start("available_now" if available_now else every, max_rows)
+        _follow(db, pipeline, stop, console())
+        pipeline.stop(_LAST_EPOCH)
+        status = db.status()
+        console().print(f"stopped at epoch {status.epoch:,}: {plural(status.committed - began, 'operation')} brought into the views")
+
+
+def _follow(db: Database, pipeline: Pipeline, stop: Stop, out: Console) -> None:
+    """Show where the pipeline stands until it ends or is asked to."""
+    if not out.is_terminal:
+        out.print(f"pipeline of {db.store.url} started")
+        shown = ""
+        while pipeline.status.is_active and not stop.wait(_PLAIN):
+            if (text := line(db, pipeline)) != shown:
+                out.print(shown := text)
+        return
+    spinner = Spinner("dots", "starting", style="green")
+    with Live(spinner, console=out, refresh_per_second=8, transient=True):
+        while pipeline.status.is_active and not stop.wait(_REFRESH):
+            spinner.update(text=line(db, pipeline) + "  [dim]Ctrl-C stops[/dim]")
+        spinner.update(text="finishing the epoch under way ...")
+
+
+def line(db: Database, pipeline: Pipeline) -> str:
+    """One line that says how things are."""
+    status, last = db.status(), pipeline.last_progress
+    live = sum(v.state == LIVE for v in status.views)
+    parts = [f"epoch {status.epoch:,}", f"{live} of {plural(len(status.views), 'view')} live"]
+    if last is None and pipeline.status.is_waiting and status.coordinator:
+        parts.append(pipeline.status.message)
+    if status.lag_operations:
+        parts.append(f"{plural(status.lag_operations, 'operation')} behind")
+    else:
+        parts.append("up to date")
+    if last is not None:
+        parts.append(f"last epoch {plural(last.operations, 'operation')} in {last.seconds:.2f} s")
+    recent = [r for r in pipeline.recent_progress if r.operations]
+    if sum(r.seconds for r in recent[-20:]):
+        parts.append(f"{sum(r.operations for r in recent[-20:]) / sum(r.seconds for r in recent[-20:]):,.0f} operations/s")
+    return " · ".join(parts)

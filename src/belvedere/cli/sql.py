@@ -1,0 +1,76 @@
+"""belvedere sql: a statement, a script, or a prompt."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from belvedere.cli.options import Json
+from belvedere.cli.place import database
+from belvedere.cli.tables import console, plural, rows_table
+from belvedere.cli.values import to_json
+from belvedere.database import Database
+from belvedere.errors import SqlError
+from belvedere.result import Message, Result
+from belvedere.sql.dialect import split
+
+
+def sql(
+    ctx: typer.Context,
+    statement: Annotated[
+        str | None, typer.Argument(metavar="SQL", help="One statement, or several with ; between.", show_default=False)
+    ] = None,
+    file: Annotated[
+        Path | None, typer.Option("--file", "-f", exists=True, dir_okay=False, help="A script; every statement is run in turn.")
+    ] = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=0, metavar="N", help="Rows of an answer to show on a terminal; 0: all.")] = 200,
+    json: Json = False,
+) -> None:
+    """Run a statement, a script, or a prompt.
+
+    Without a statement, the script on standard input is run; if that is a terminal, there is a prompt.
+    """
+    if statement is not None and file is not None:
+        raise typer.BadParameter("give a statement or a file, not both", param_hint="--file")
+    with database(ctx) as db:
+        if statement is None and file is None and sys.stdin.isatty():
+            from belvedere.cli.prompt import prompt
+
+            return prompt(db, limit)
+        text = file.read_text(encoding="utf-8") if file is not None else statement if statement is not None else sys.stdin.read()
+        run_script(db, text, json, limit)
+
+
+def run_script(db: Database, text: str, json: bool = False, limit: int = 200) -> None:
+    """Every statement in turn; the first that fails ends the script, those before it stay done."""
+    statements = split(text)
+    if not statements:
+        raise SqlError("there is no statement in this text")
+    for number, one in enumerate(statements, 1):
+        try:
+            began = time.perf_counter()
+            show(db.sql(one), began, json, limit)
+        except SqlError as error:
+            if len(statements) > 1:
+                error.args = (f"statement {number} of {len(statements)}: {error}",)
+            raise
+
+
+def show(result: Result, began: float, json: bool, limit: int) -> None:
+    if isinstance(result, Message) and not json:
+        typer.echo(result.text)
+        return
+    table = result.to_arrow()
+    if json:
+        for row in table.to_pylist():
+            typer.echo(to_json(row))
+        return
+    out = console()
+    shown = table.slice(0, limit) if limit and out.is_terminal else table
+    out.print(rows_table(shown.to_pylist(), table.column_names))
+    cut = f", {shown.num_rows:,} shown (--limit 0 shows all)" if shown.num_rows < table.num_rows else ""
+    out.print(f"{plural(table.num_rows, 'row')} in {time.perf_counter() - began:.3f} s{cut}", style="dim")

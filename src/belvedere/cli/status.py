@@ -1,0 +1,94 @@
+"""belvedere status: where every view stands."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+from rich.console import Group, RenderableType
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from belvedere.cli.options import Json
+from belvedere.cli.place import database
+from belvedere.cli.signals import stopping
+from belvedere.cli.tables import console, new_table, size
+from belvedere.cli.values import to_json
+from belvedere.status import Status, ViewInfo
+
+STATES = {"live": "green", "loading": "yellow", "requested": "yellow", "in error": "bold red"}
+
+
+def status(
+    ctx: typer.Context,
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Refresh until Ctrl-C.")] = False,
+    every: Annotated[float, typer.Option(min=0.1, metavar="SECONDS", help="How often --watch refreshes.")] = 1.0,
+    epochs: Annotated[int, typer.Option(min=0, max=20, metavar="N", help="How many recent epochs to show.")] = 5,
+    json: Json = False,
+) -> None:
+    """Show every view's state and lag, and recent epochs.
+
+    Times of stages are sums over all view managers, so they can exceed the time of their epoch.
+    """
+    out = console()
+    with database(ctx) as db:
+        if not watch:
+            found = db.status()
+            if json:
+                typer.echo(to_json(found.to_json(), indent=2))
+            else:
+                out.print(shown(found, epochs))
+            return
+        with stopping() as stop:
+            if json:
+                typer.echo(to_json(db.status().to_json()))
+                while not stop.wait(every):
+                    typer.echo(to_json(db.status().to_json()))
+                return
+            with Live(shown(db.status(), epochs), console=out, auto_refresh=False) as live:
+                while not stop.wait(every):
+                    live.update(shown(db.status(), epochs), refresh=True)
+
+
+def shown(found: Status, epochs: int) -> RenderableType:
+    parts: list[RenderableType] = [_heading(found)]
+    if found.views:
+        parts.append(views_table(found.views))
+    if epochs and found.epochs:
+        parts.append(epochs_table(found.epochs[-epochs:]))
+    return Group(*parts)
+
+
+def _heading(found: Status) -> Text:
+    keeper = f"kept up to date by {found.coordinator}" if found.coordinator else "no pipeline is running: belvedere run starts one"
+    behind = f"{found.lag_operations:,} behind" if found.lag_operations else "all in the views"
+    return Text.assemble(
+        (found.url.removeprefix("belvedere:"), "bold"),
+        f"  epoch {found.epoch:,}  {found.written:,} operations written, {behind}\n",
+        (keeper, "green" if found.coordinator else "yellow"),
+    )
+
+
+def views_table(views: tuple[ViewInfo, ...]) -> Table:
+    numbers = ("epoch", "behind", "seconds", "rows touched", "records", "size", "errors")
+    table = new_table("view", "state", *numbers, right=numbers)
+    for v in views:
+        errors = Text(f"{v.errors:,}", style="bold red" if v.errors else "dim")
+        state = Text(v.state if v.state != "loading" else f"loading {v.loaded_rows:,}", style=STATES.get(v.state, ""))
+        lag = (f"{v.lag_operations:,}", f"{v.lag_seconds:.1f}")
+        epoch = f"{v.epoch:,}" if v.epoch else "-"
+        table.add_row(Text(v.name, "bold"), state, epoch, *lag, f"{v.touched_rows:,}", f"{v.state_records:,}", size(v.state_bytes), errors)
+    return table
+
+
+def epochs_table(manifests: tuple[dict[str, Any], ...]) -> Table:
+    """Recent epochs, newest first. Stage times are sums over all view managers, so they may exceed the epoch's own."""
+    stages = list(dict.fromkeys(stage for m in manifests for stage in m["seconds"]))
+    names = ("operations", "changes", "seconds", *stages)
+    table = new_table("epoch", "kind", *names, right=("epoch", *names))
+    for m in reversed(manifests):
+        times = (f"{m['seconds'][s]:.3f}" if s in m["seconds"] else "" for s in stages)
+        counts = (f"{m['operations']:,}", f"{m['changes']:,}", f"{m['committed'] - m['started']:.3f}")
+        table.add_row(f"{m['epoch']:,}", m["kind"], *counts, *times)
+    return table

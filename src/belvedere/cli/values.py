@@ -1,0 +1,164 @@
+"""Values as text: arguments, CSV cells and JSON become values of a column's type, and values become JSON and cells of a table.
+
+boolean   true, false                      decimal     12.30 (a JSON string or number)
+binary    hexadecimal digits, 0x allowed   timestamp   2026-01-31T12:00:00Z; without a zone, UTC
+NULL      the word NULL on the command line, null in JSON
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, date, datetime
+from decimal import Context, Decimal, InvalidOperation
+from typing import Any
+
+from belvedere.errors import SchemaError
+from belvedere.types import Column, Row, Schema, SqlType
+
+NULL = "NULL"
+_EXACT = Context(prec=1000)
+
+
+def _boolean(text: str) -> bool:
+    known = {"true": True, "t": True, "yes": True, "1": True, "false": False, "f": False, "no": False, "0": False}
+    return known[text.strip().lower()]
+
+
+def _string(text: str) -> str:
+    text.encode()  # bytes that are not UTF-8 are surrogates here
+    return text
+
+
+def _timestamp(text: str) -> datetime:
+    value = datetime.fromisoformat(text.strip())
+    return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+_READ: dict[str, Callable[[str], Any]] = {
+    "boolean": _boolean,
+    "int": int,
+    "bigint": int,
+    "double": float,
+    "decimal": Decimal,
+    "string": _string,
+    "binary": lambda text: bytes.fromhex(text.strip().removeprefix("0x")),
+    "date": lambda text: date.fromisoformat(text.strip()),
+    "timestamp": _timestamp,
+}
+_NUMBER = (int, Decimal, str)
+_JSON: dict[str, tuple[type, ...]] = {"boolean": (bool,), "int": (int,), "bigint": (int,), "double": _NUMBER, "decimal": _NUMBER}
+_LIMITS = {"int": 1 << 31, "bigint": 1 << 63}
+
+
+def from_text(text: str, column: Column) -> Any:
+    """A value of the column's type from its text."""
+    try:
+        value = _READ[column.type.name](text)
+        _check_range(value, column.type)
+    except (ValueError, KeyError, InvalidOperation, OverflowError):
+        raise SchemaError(f"{text!r} is not a {column.type} for column {column.name}") from None
+    return value
+
+
+def from_json(value: Any, column: Column) -> Any:
+    """The same from a value that `parse_json` returned."""
+    if value is None:
+        return None
+    name = column.type.name
+    if isinstance(value, bool) != (name == "boolean") or not isinstance(value, _JSON.get(name, (str,))):
+        raise SchemaError(f"{to_text(value)!r} is not a {column.type} for column {column.name}")
+    return value if isinstance(value, bool) else from_text(str(value), column)
+
+
+def _check_range(value: Any, kind: SqlType) -> None:
+    limit = _LIMITS.get(kind.name)
+    if limit is not None and not -limit <= value < limit:
+        raise OverflowError
+    if kind.name == "decimal" and not _fits(value, kind):
+        raise OverflowError
+
+
+def _fits(value: Decimal, kind: SqlType) -> bool:
+    """No digit is lost: trailing zeros do not count."""
+    if not value.is_finite():
+        return False
+    _, digits, exponent = value.normalize(_EXACT).as_tuple()
+    assert isinstance(exponent, int)  # of a finite value
+    return -exponent <= kind.scale and len(digits) + exponent <= kind.precision - kind.scale
+
+
+def parse_json(text: str) -> Any:
+    """JSON with exact decimals."""
+    try:
+        return json.loads(text, parse_float=Decimal)
+    except json.JSONDecodeError as error:
+        raise SchemaError(f"this is not valid JSON: {error.msg} at character {error.pos + 1}") from None
+
+
+def row_from_json(data: Any, schema: Schema) -> Row:
+    """A JSON object as a row; names in any case, unknown ones are refused."""
+    if not isinstance(data, Mapping):
+        raise SchemaError(f"expected a JSON object with the columns {', '.join(schema.names)}")
+    return {column.name: from_json(value, column) for column, value in ((_column(name, schema), v) for name, v in data.items())}
+
+
+def row_from_pairs(pairs: Sequence[str], schema: Schema) -> Row:
+    """`id=o1 amount=7` as a row."""
+    row: Row = {}
+    for pair in pairs:
+        name, equals, text = pair.partition("=")
+        if not equals:
+            raise SchemaError(f"{pair!r} is neither a JSON object nor name=value: write {schema.names[0]}=...")
+        column = _column(name, schema)
+        row[column.name] = None if text == NULL else from_text(text, column)
+    return row
+
+
+def key_from_texts(texts: Sequence[str], schema: Schema) -> tuple[Any, ...]:
+    """The values of the first key columns, as many as there are texts."""
+    columns = schema.key_columns
+    if len(texts) > len(columns):
+        raise SchemaError(f"the key is ({', '.join(schema.key)}): give at most {len(columns)} value(s), not {len(texts)}")
+    return tuple(None if text == NULL else from_text(text, column) for text, column in zip(texts, columns, strict=False))
+
+
+def _column(name: str, schema: Schema) -> Column:
+    for column in schema.columns:
+        if column.name.lower() == name.lower():
+            return column
+    raise SchemaError(f"unknown column {name!r}: the columns are {', '.join(schema.names)}")
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON can say it: decimals as text (exact), times as ISO 8601, bytes as hexadecimal digits."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if isinstance(value, datetime):
+        return value.isoformat().replace("+00:00", "Z")
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, Decimal):
+        return f"{value:f}"
+    if isinstance(value, Mapping):
+        return {str(k): plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(v) for v in value]
+    return value
+
+
+def to_json(value: Any, indent: int | None = None) -> str:
+    return json.dumps(plain(value), ensure_ascii=False, indent=indent)
+
+
+def to_text(value: Any) -> str:
+    """A value as a cell of a table."""
+    if value is None:
+        return NULL
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    shown = plain(value)
+    return shown if isinstance(shown, str) else to_json(value)

@@ -1,0 +1,46 @@
+"""belvedere views: what is maintained."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer
+
+from belvedere.cli.options import Json
+from belvedere.cli.place import database
+from belvedere.cli.tables import console, new_table
+from belvedere.cli.values import to_json
+from belvedere.database import Database
+
+
+def views(ctx: typer.Context, json: Json = False) -> None:
+    """List the views: their state, key and SELECT."""
+    with database(ctx) as db:
+        found = described(db)
+    if json:
+        typer.echo(to_json(found))
+        return
+    out = console()
+    if not found:
+        out.print('there are no views: create one with belvedere sql "CREATE MATERIALIZED VIEW ... AS SELECT ..."', soft_wrap=True)
+        return
+    table = new_table("view", "state", "key", "select")
+    for view in found:
+        table.add_row(f"[bold]{view['name']}[/bold]", str(view["state"]), ", ".join(view["key"]), " ".join(str(view["select"]).split()))
+    out.print(table)
+
+
+def described(db: Database) -> list[dict[str, Any]]:
+    state = db.state()
+    tables = {t.id: t.name for t in state.tables.values()}
+    return [
+        {
+            "name": view.name,
+            "state": "in error" if state.status[view.id].in_error else state.status[view.id].state,
+            "table": tables[view.planned.source],
+            "key": list(view.schema.key),
+            "columns": {c.name: str(c.type) for c in view.schema.columns},
+            "select": view.select,
+        }
+        for view in sorted(state.definitions(), key=lambda v: v.name)
+    ]

@@ -1,0 +1,24 @@
+"""Real Spark for all tests of a process, and databases in temporary directories."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import belvedere
+from belvedere.pipeline.spark import session
+
+
+@pytest.fixture(scope="session")
+def spark():  # type: ignore[no-untyped-def]  # the session's type needs Spark to be imported
+    made = session("local[2]")
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def db(tmp_path: Path, spark) -> Iterator[belvedere.Database]:  # type: ignore[no-untyped-def]
+    with belvedere.open(tmp_path / "shop", spark=spark) as opened:
+        yield opened
