@@ -11,6 +11,7 @@ from belvedere import statements
 from belvedere.errors import LeaseLost, SqlError, Stale, Timeout
 from belvedere.pipeline.coordinator import Coordinator, EpochReport, Runner, Settings
 from belvedere.pipeline.handle import Pipeline
+from belvedere.pipeline.local import LocalRunner
 from belvedere.pipeline.repair import repair
 from belvedere.pipeline.verify import Verification, verify
 from belvedere.readers.cut import CatalogCache
@@ -118,6 +119,8 @@ class Database:
 
     def _coordinator(self, max_rows: int | None) -> Coordinator:
         settings = Settings() if max_rows is None else Settings(max_rows=max_rows, load_rows=max_rows)
+        if self._runner is None and self.store.url.startswith("memory:"):
+            self._runner = LocalRunner(self.store)  # this process's memory cannot be shared with Spark's workers
         return Coordinator(self.store, self._runner or self._spark_runner(), settings)
 
     def _spark_runner(self) -> Runner:

@@ -1,4 +1,4 @@
-"""INSERT, UPDATE and DELETE: they read the base table, then write, and start again if somebody wrote it meanwhile."""
+"""INSERT, UPDATE and DELETE. The last two read the base table, then write, and start again if somebody wrote it meanwhile."""
 
 from __future__ import annotations
 

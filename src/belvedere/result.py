@@ -17,6 +17,7 @@ from belvedere.sql import query
 from belvedere.sql.rename import renamed
 from belvedere.types import Schema
 from belvedere.views import pins
+from belvedere.views.definitions import ViewDefinition
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -47,6 +48,9 @@ class Rows(Result):
 
     def to_arrow(self) -> pa.Table:
         return self._table
+
+    def __repr__(self) -> str:
+        return _shown(self._table)
 
 
 class Message(Result):
@@ -91,15 +95,18 @@ class Query(Result):
         """The same query run by Spark, for large answers; its cut is held for `hold` seconds."""
         self._db.await_session()
         store, spark = self._db.store, self._db.spark
-        _, pin = pins.hold(store, hold)
-        cut = Cut(store, pin.epoch, pin.vector, self._db.state())
+        held = pins.hold(store, hold)
+        cut = Cut(store, held.pin.epoch, held.pin.vector, held.state)
         names = {}
         for name in self._schemas:
             table = cut.state.tables.get(name)
-            frame = table_frame(cut, spark, table) if table else view_frame(store, spark, cut.state.view(name), pin.epoch)
-            names[name] = f"belvedere_{pin.epoch}_{name}"
+            frame = table_frame(cut, spark, table) if table else view_frame(store, spark, _readable(cut, name), cut.epoch)
+            names[name] = f"belvedere_{cut.epoch}_{name}"
             frame.createOrReplaceTempView(names[name])
         return spark.sql(renamed(self._statement, names))
+
+    def __repr__(self) -> str:
+        return _shown(self.to_arrow())
 
     def _reads_views(self) -> bool:
         views = self._db.state().views
@@ -109,9 +116,22 @@ class Query(Result):
         table = cut.state.tables.get(name)
         if table is not None:
             return pa.concat_tables([table.schema.arrow.empty_table(), *rows_at(cut.store, table, cut.epoch, cut.vector)])
-        view = cut.state.view(name)
-        check_readable(cut.state, view, lambda v: problems(cut, v))
-        return cut.rows(view)
+        return cut.rows(_readable(cut, name))
+
+
+def _readable(cut: Cut, name: str) -> ViewDefinition:
+    view = cut.state.view(name)
+    check_readable(cut.state, view, lambda v: problems(cut, v))
+    return view
+
+
+def _shown(table: pa.Table, rows: int = 20) -> str:
+    """The first rows as a text table."""
+    cells = [table.column_names, *([str(v) for v in row.values()] for row in table.slice(0, rows).to_pylist())]
+    widths = [max(len(line[i]) for line in cells) for i in range(table.num_columns)]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in cells]
+    left = table.num_rows - rows
+    return "\n".join([*lines, f"({left} more rows)"] if left > 0 else lines)
 
 
 def _view_schema(state: Any, name: str) -> Schema:

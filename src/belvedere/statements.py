@@ -75,7 +75,10 @@ def _create_table(db: Database, statement: exp.Create) -> Result:
     spelled = {c.name.lower(): c.name for c in columns}
     schema = Schema(tuple(columns), tuple(spelled.get(k.lower(), k) for k in key))
     name, exists = _name(statement.this.this), bool(statement.args.get("exists"))
-    made = catalog.create_table(db.store, name, schema, options.get("before_images", "true").lower() != "false", exists)
+    images = options.get("before_images", "true").lower()
+    if images not in ("true", "false"):
+        raise SqlError(f"before_images = {images} is not understood: use true or false")
+    made = catalog.create_table(db.store, name, schema, images == "true", exists)
     return Message(f"table {name} created" if made else f"table {name} exists already")
 
 

@@ -27,7 +27,8 @@ class Table:
         self._store, self._definition, self._written = store, definition, written
         self._keys, self._rows = codecs(definition.schema)
         self._value_names = tuple(c.name for c in definition.schema.value_columns)
-        self._columns = {c.name.lower(): c.name for c in definition.schema.columns}
+        self._columns = frozenset(definition.schema.names)
+        self._integers = tuple(c.name for c in definition.schema.columns if c.type.name in ("int", "bigint"))
         self._required = tuple(c.name for c in definition.schema.value_columns if not c.nullable)
 
     @property
@@ -44,6 +45,9 @@ class Table:
             if name not in self._columns:
                 row = self._renamed(row)
                 break
+        for name in self._integers:
+            if isinstance(row.get(name), bool):
+                raise SchemaError(f"{row[name]!r} is not a number for column {name}")
         for name in (*self.schema.key, *self._required):
             if row.get(name) is None:
                 raise SchemaError(f"{'the key' if name in self.schema.key else 'column'} {name} must not be NULL")
@@ -145,10 +149,12 @@ class Table:
         return encoded
 
     def _renamed(self, row: Row) -> Row:
+        """The row under the names of the schema: they are compared without case."""
+        spelled = {c.name.lower(): c.name for c in self.schema.columns}
         for name in row:
-            if str(name).lower() not in self._columns:
+            if str(name).lower() not in spelled:
                 raise SchemaError(f"unknown column {name!r}: the columns of {self.name} are {', '.join(self.schema.names)}")
-        return {self._columns[str(name).lower()]: value for name, value in row.items()}
+        return {spelled[str(name).lower()]: value for name, value in row.items()}
 
 
 def _blank(count: int) -> pa.BinaryArray:

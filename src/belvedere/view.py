@@ -77,8 +77,8 @@ class View:
         """
         if self._before is not None:
             self._before()
-        _, pin = pins.hold(self._store, hold)
-        return view_frame(self._store, self._spark(), self._readable(self._cache.state()), pin.epoch)
+        held = pins.hold(self._store, hold)
+        return view_frame(self._store, self._spark(), self._readable(held.state), held.pin.epoch)
 
     def problems(self) -> list[dict[str, Any]]:
         """Rows that the view cannot evaluate: their key and the expression that raises."""

@@ -47,16 +47,18 @@ def name_of(page: Path) -> str:
 WITH_EXAMPLES = [page for page in PAGES if any(block.language == "python" for block in blocks(page))]
 
 
-@pytest.fixture(scope="module", autouse=True)
-def spark_ends_with_its_user() -> Iterator[None]:
-    """Stops the session that the examples have started, and no other."""
+@pytest.fixture(scope="module")
+def spark() -> Iterator[None]:
+    """One session for all examples: `belvedere.open` finds it. Verification of a few rows needs no 200 partitions."""
     from pyspark import SparkContext
-    from pyspark.sql import SparkSession
 
-    before = SparkContext._active_spark_context
+    from belvedere.pipeline.spark import session
+
+    others = SparkContext._active_spark_context
+    found = session(**{"spark.sql.shuffle.partitions": "2"})
     yield
-    if before is None and (session := SparkSession.getActiveSession()) is not None:
-        session.stop()
+    if others is None:
+        found.stop()
 
 
 def run(page: Path) -> None:
@@ -75,6 +77,7 @@ def run(page: Path) -> None:
 
 @pytest.mark.spark
 @pytest.mark.slow
+@pytest.mark.usefixtures("spark")
 @pytest.mark.parametrize("page", WITH_EXAMPLES, ids=name_of)
 def test_examples_print_what_is_shown(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

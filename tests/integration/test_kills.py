@@ -104,7 +104,7 @@ def test_a_driver_killed_in_the_middle_of_an_epoch_is_followed_by_another(tmp_pa
         for seed in range(12):
             db.table("orders").put_many(shop.rows(2000, seed))
         driver = start(DRIVER, tmp_path / "shop")
-        assert driver.stdout is not None and driver.stdout.readline() == "started\\n"
+        assert driver.stdout is not None and driver.stdout.readline() == "started\n"
         begun = wait_until(lambda: epoch if (epoch := open_epoch(db)) and epoch > 3 else None, 90)
         kill_group(driver)
         assert begun is not None

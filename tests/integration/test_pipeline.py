@@ -138,6 +138,8 @@ def _damage(db: belvedere.Database, name: str) -> None:
         reader.close()
         if keys is not None:
             record = table.to_bytes(4, "big") + keys[0].as_py()
-            wrong = values[0].as_py()[:-1] + bytes([values[0].as_py()[-1] ^ 1])
+            value = values[0].as_py()
+            place = 0 if len(value) == 8 else len(value) - 1  # the low byte of a bag's count, the high byte of a sum
+            wrong = value[:place] + bytes([value[place] ^ 3]) + value[place + 1 :]
             db.store.state._slot(slot).write(lambda t, k=record, v=wrong: t.put(k, v))
             return

@@ -12,6 +12,8 @@ from belvedere.cli.place import MASTER, database
 from belvedere.cli.tables import console, new_table, plural
 from belvedere.cli.values import to_json
 from belvedere.pipeline.coordinator import EpochReport
+from belvedere.status import Status
+from belvedere.views.definitions import LOADING, REQUESTED
 
 
 def catch_up(
@@ -26,6 +28,9 @@ def catch_up(
     Runs epochs itself, or waits for the pipeline that is running.
     """
     with database(ctx, master) as db:
+        before = db.status()
+        if _has_work(before) and not before.coordinator:
+            _ = db.spark  # before the epochs, so that their times are their own
         reports = db.catch_up(max_rows, timeout)
         epoch = db.status().epoch
     if json:
@@ -34,7 +39,18 @@ def catch_up(
     out = console()
     if reports:
         out.print(epochs_table(reports))
-    out.print(f"caught up at epoch {epoch:,}" + (f" in {plural(len(reports), 'epoch')}" if reports else ": there was nothing to do here"))
+    how = (
+        f" in {plural(len(reports), 'epoch')}"
+        if reports
+        else ", by the pipeline that is running"
+        if _has_work(before)
+        else ": there was nothing to do"
+    )
+    out.print(f"caught up at epoch {epoch:,}{how}")
+
+
+def _has_work(status: Status) -> bool:
+    return bool(status.lag_operations or any(v.state in (REQUESTED, LOADING) for v in status.views))
 
 
 def epochs_table(reports: list[EpochReport]) -> object:

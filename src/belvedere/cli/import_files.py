@@ -1,6 +1,6 @@
 """Files as numbered records: a record is a row that fits the table's columns, or the reason why it does not.
 
-csv       a header line names the columns; an empty cell is NULL, in a string column the empty text
+csv       a header line names the columns; an empty cell is NULL; in a string column that is no key, the empty text
 jsonl     one JSON object per line
 parquet   records are numbered from 1, because there are no lines
 """
@@ -101,7 +101,7 @@ def _csv_records(reader: Any, lines: Lines, columns: list[Column], null: str | N
     def row(cells: Sequence[str]) -> Row:
         if len(cells) != len(columns):
             raise SchemaError(f"{len(cells)} cell(s), {len(columns)} are needed")
-        return {c.name: _cell(text, c, null) for text, c in zip(cells, columns, strict=True)}
+        return {c.name: _cell(text, c, null, c.name in schema.key) for text, c in zip(cells, columns, strict=True)}
 
     while True:
         first = reader.line_num + 1
@@ -117,8 +117,8 @@ def _csv_records(reader: Any, lines: Lines, columns: list[Column], null: str | N
             yield _record(first, text, lambda cells=cells: row(cells), schema)  # type: ignore[misc]
 
 
-def _cell(text: str, column: Column, null: str | None) -> Any:
-    if text == null or (not text and column.type.name != "string"):
+def _cell(text: str, column: Column, null: str | None, is_key: bool) -> Any:
+    if text == null or (not text and (is_key or column.type.name != "string")):
         return None
     return from_text(text, column)
 

@@ -50,7 +50,7 @@ def import_rows(
     """Import a file into a table.
 
     A broken line stops the import, unless --skip-bad is given. Nothing of its batch is written; batches before it are.
-    In CSV an empty cell is NULL, and the empty text in a string column.
+    In CSV an empty cell is NULL; in a string column that is no key, the empty text.
     """
     if form not in (None, *FORMATS):
         raise typer.BadParameter(f"use {', '.join(FORMATS)}", param_hint="--format")

@@ -68,8 +68,8 @@ def line(db: Database, pipeline: Pipeline) -> str:
     status, last = db.status(), pipeline.last_progress
     live = sum(v.state == LIVE for v in status.views)
     parts = [f"epoch {status.epoch:,}", f"{live} of {plural(len(status.views), 'view')} live"]
-    if last is None and pipeline.status.is_waiting and status.coordinator:
-        parts.append(pipeline.status.message)
+    if "another" in pipeline.status.message:
+        parts.append(f"waiting until {status.coordinator or 'another pipeline'} ends")
     if status.lag_operations:
         parts.append(f"{plural(status.lag_operations, 'operation')} behind")
     else:

@@ -17,9 +17,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from belvedere.errors import LeaseLost, Stale
+from belvedere.errors import LeaseLost, PipelineError, Stale
 from belvedere.pipeline import ledger
-from belvedere.pipeline.intent import CHANGES, LOAD, Intent, Load
+from belvedere.pipeline.intent import CHANGES, LOAD, Intent, Load, engines
 from belvedere.pipeline.manager import Ack
 from belvedere.stores.base import Store
 from belvedere.types import Epoch, Position
@@ -100,6 +100,8 @@ class Coordinator:
 
     def _run(self, intent: Intent) -> list[Ack]:
         """Run the job; an attempt that met its own future is run again while the epoch is still ours."""
+        if intent.engines != engines():
+            raise PipelineError(f"epoch {intent.epoch} was begun with {intent.engines}, here is {engines()}: finish it with those versions")
         while True:
             try:
                 return self.runner.run(intent)

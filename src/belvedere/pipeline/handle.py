@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections import deque
@@ -16,6 +17,7 @@ from belvedere.types import Position
 from belvedere.views.catalog import Head
 
 IDLE = 0.005  # how often a pipeline without work looks for new operations
+_UNITS = {"millisecond": 0.001, "ms": 0.001, "second": 1.0, "minute": 60.0, "hour": 3600.0}
 HOLDER_DEADLINE = 60.0  # a process that keeps a store's write lock for longer is ended (rule R10)
 
 
@@ -26,11 +28,22 @@ class PipelineStatus:
     is_waiting: bool
 
 
+def interval(trigger: str | float | None) -> str | float | None:
+    """`"available_now"`, nothing, or an interval: seconds, or text such as `"500 milliseconds"` or `"2 minutes"`."""
+    if not isinstance(trigger, str) or trigger == "available_now":
+        return trigger
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(\w+?)s?\s*", trigger)
+    unit = _UNITS.get(match[2].lower()) if match else None
+    if match is None or unit is None:
+        raise PipelineError(f"trigger {trigger!r} is not understood: use 'available_now', seconds, or text such as '10 seconds'")
+    return float(match[1]) * unit
+
+
 class Pipeline:
     """The handle that `start()` returns; as of Structured Streaming's queries, with epochs for batches."""
 
     def __init__(self, coordinator: Coordinator, trigger: str | float | None = None) -> None:
-        self._coordinator, self._trigger = coordinator, trigger
+        self._coordinator, self._trigger = coordinator, interval(trigger)
         self._stop, self._done = threading.Event(), threading.Event()
         self._progress: deque[EpochReport] = deque(maxlen=100)
         self._message = "starting"

@@ -207,6 +207,8 @@ def commit(store: Store, lease: Lease, intent: Intent, acks: Iterable[Ack], rule
         t.put(f"commit/{intent.epoch:020d}", json.dumps(manifest).encode())
         t.delete(f"commit/{intent.epoch - KEPT_MANIFESTS:020d}")
         t.delete("intent")
+        if intent.repair is not None:
+            t.delete(intent.repair)
         _advance(t, intent, done)
 
     store.catalog.transact(body)
@@ -291,6 +293,12 @@ def remove_dropped(store: Store, lease: Lease, now: float) -> list[int]:
                     t.put(f"garbage/{table}", b"%d" % read_head(t).epoch)
                 t.delete(key)
                 t.delete(f"view/{view.id}")
+        for key, _ in t.scan("dropped/"):
+            definition = TableDefinition.from_bytes(t.get(f"table/{key.split('/')[1]}") or b"")
+            if definition.delta:
+                t.put(f"garbage/{definition.delta}", b"%d" % read_head(t).epoch)
+            t.delete(f"table/{definition.id}")
+            t.delete(key)
         pin = oldest_pin_in(t, now)
         return [int(key.split("/")[1]) for key, end in t.scan("garbage/") if pin is None or int(end) < pin.epoch]
 

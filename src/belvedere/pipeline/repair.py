@@ -34,8 +34,11 @@ def repair(coordinator: Coordinator, spark: SparkSession, name: str) -> Verifica
             coordinator.step()  # an epoch that a crash left open comes first
         first = found = verify(coordinator.store, spark, name)
         while found.differences:
+            left = sum(found.counts.values())
             _correct(coordinator, name, found.differences)
             found = verify(coordinator.store, spark, name)
+            if sum(found.counts.values()) >= left:
+                raise PipelineError(f"view {name} still differs after its records were written: replace it (CREATE OR REPLACE)")
         return first
     finally:
         coordinator.release()
@@ -45,11 +48,8 @@ def _correct(coordinator: Coordinator, name: str, differences: tuple[Difference,
     view = coordinator.store.catalog.read(read_state).view(name)
     data = _corrections(view, differences)
     key = f"repair/{uuid.uuid4().hex}"
-    coordinator.store.catalog.transact(lambda t: t.put(key, data))
-    try:
-        coordinator.step(decide=lambda state, _: ledger.Choice(REPAIR, state.head.vector, repair=key))
-    finally:
-        coordinator.store.catalog.transact(lambda t: t.delete(key))
+    coordinator.store.catalog.transact(lambda t: t.put(key, data))  # the commit of the epoch removes it
+    coordinator.step(decide=lambda state, _: ledger.Choice(REPAIR, state.head.vector, repair=key))
 
 
 def _corrections(view: ViewDefinition, differences: tuple[Difference, ...]) -> bytes:

@@ -65,6 +65,7 @@ def session(master: str = "local[*]", **options: str) -> SparkSession:
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.ansi.enabled": "true",
         "spark.sql.adaptive.enabled": "false",
+        "spark.sql.shuffle.partitions": str(2 * (os.cpu_count() or 1)),
         "spark.sql.execution.arrow.maxRecordsPerBatch": "64",
         "spark.pyspark.python": sys.executable,
         "spark.log.level": "ERROR",

@@ -58,7 +58,7 @@ def _later(store: Store, table: TableDefinition, vector: dict[str, int], low: by
     found: list[tuple[pa.Array, pa.Array]] = []
     for stream, end in store.base.end().items():
         for block in store.base.read_log(stream, vector.get(stream, 0), end):
-            if block.table == table.id:
+            if block.table == table.id and block.before is not None:
                 mask = pc.greater_equal(block.keys, low)
                 mask = mask if high is None else pc.and_(mask, pc.less(block.keys, high))
                 found.append((block.keys.filter(mask), block.before.filter(mask)))  # only the range is kept, not the log

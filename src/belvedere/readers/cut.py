@@ -87,9 +87,8 @@ class Cut:
 @contextmanager
 def open_cut(store: Store) -> Iterator[Cut]:
     """A cut that stays readable until the end of the block, however many epochs are committed meanwhile."""
-    with pinned(store):  # it holds this epoch and all later ones; what is read then belongs together
-        state = store.catalog.read(read_state)
-        yield Cut(store, state.head.epoch, state.head.vector, state)
+    with pinned(store) as held:
+        yield Cut(store, held.pin.epoch, held.pin.vector, held.state)
 
 
 def at_cut(store: Store, read: Callable[[Cut], T]) -> T:

@@ -215,7 +215,7 @@ def drop_table(store: Store, name: str, if_exists: bool = False) -> TableDefinit
         if users:
             raise CatalogError(f"table {name} is used by {', '.join(sorted(users))}: drop these views first")
         t.delete(f"name/{name.lower()}")
-        t.delete(f"table/{table.id}")
+        t.put(f"dropped/{table.id}", b"")  # an open epoch may still name its definition: a coordinator removes it
         bump(t)
         return table
 

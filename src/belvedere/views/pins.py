@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from belvedere.stores.base import CatalogTransaction, Store
 from belvedere.types import Epoch, Position
-from belvedere.views.catalog import read_head
+from belvedere.views.catalog import CatalogState, read_state
 
 PIN_SECONDS = 3600.0  # a reader that died leaves its pin no longer than this
 
@@ -22,29 +22,39 @@ class Pin:
     vector: dict[str, Position]
 
 
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A pin that is registered, and the catalog at that moment: names and epoch belong together (rule R6)."""
+
+    key: str
+    pin: Pin
+    state: CatalogState
+
+
 @contextmanager
-def pinned(store: Store) -> Iterator[Pin]:
+def pinned(store: Store) -> Iterator[Held]:
     """Hold the committed epoch: what it shows stays readable until the end of the block."""
-    key, pin = hold(store, PIN_SECONDS)
+    held = hold(store, PIN_SECONDS)
     try:
-        yield pin
+        yield held
     finally:
-        store.catalog.transact(lambda t: t.delete(key))
+        store.catalog.transact(lambda t: t.delete(held.key))
 
 
-def hold(store: Store, seconds: float) -> tuple[str, Pin]:
+def hold(store: Store, seconds: float) -> Held:
     """Hold the committed epoch for some time, for a reader whose end nobody sees, such as a DataFrame."""
     key = f"pin/{uuid.uuid4().hex}"
 
-    def body(t: CatalogTransaction) -> Pin:
-        head = read_head(t)
+    def body(t: CatalogTransaction) -> Held:
+        state = read_state(t)
+        head = state.head
         expired = [k for k, v in t.scan("pin/") if json.loads(v)["expires"] < time.time()]
         for old in expired:
             t.delete(old)
         t.put(key, json.dumps({"epoch": head.epoch, "vector": head.vector, "expires": time.time() + seconds}).encode())
-        return Pin(head.epoch, head.vector)
+        return Held(key, Pin(head.epoch, head.vector), state)
 
-    return key, store.catalog.transact(body)
+    return store.catalog.transact(body)
 
 
 def oldest_pin(store: Store, now: float) -> Pin | None:

@@ -15,6 +15,12 @@ from belvedere.cli.verify import differences, verdicts
 from belvedere.errors import StoreError
 from belvedere.pipeline.verify import Verification
 
+NEXT = (
+    ('belvedere sql "SELECT * FROM best_sellers ORDER BY revenue DESC"', ""),
+    ("belvedere explain revenue", "how a view is kept"),
+    ("belvedere run", "keep the pipeline going; in another terminal: belvedere status --watch"),
+)
+
 
 def demo(
     ctx: typer.Context,
@@ -51,12 +57,8 @@ def _end(found: list[Verification], folder: str, console: Console) -> None:
         console.print(f"[bold red]wrong: {', '.join(wrong)}[/bold red]; the shop is kept in {folder}", soft_wrap=True)
         return
     console.print(
-        f"[bold green]{plural(len(found), 'view')} equal to their recomputation, row by row.[/bold green] The shop is kept; try next:"
+        f"[bold green]{plural(len(found), 'view')} equal to their recomputation, row by row.[/bold green] The shop is kept. Try next:\n"
     )
-    export = f"export BELVEDERE_DB={folder}"
-    for line, why in (
-        (f"{export}; belvedere sql", "ask it something: SELECT * FROM best_sellers ORDER BY revenue DESC;"),
-        ("belvedere explain revenue", "how a view is kept"),
-        ("belvedere run", "keep the pipeline going; in another terminal: belvedere put ..., belvedere status --watch"),
-    ):
-        console.print(f"  [cyan]{line}[/cyan]  [dim]{why}[/dim]", soft_wrap=True)
+    console.print(f"  [cyan]export BELVEDERE_DB={folder}[/cyan]", soft_wrap=True)
+    for line, why in NEXT:
+        console.print(f"  [cyan]{line}[/cyan]" + (f"  [dim]{why}[/dim]" if why else ""), soft_wrap=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Protocol
 
@@ -24,6 +24,7 @@ from belvedere.views.definitions import LIVE
 
 _BARS = "▁▂▃▄▅▆▇█"
 _EPOCHS = 5
+_LOWER = 11  # lines of the lower boxes: the two rates, a gap, a header and the epochs
 _PLAIN = 2.0  # seconds between two lines
 
 
@@ -63,6 +64,7 @@ class TerminalScreen:
     def __init__(self, console: Console) -> None:
         self._live = Live(console=console, auto_refresh=False)
         self._before: dict[str, Decimal] = {}
+        self._moved: dict[str, bool] = {}  # whether a region's revenue went up when it last changed
 
     def __enter__(self) -> TerminalScreen:
         self._live.start()
@@ -72,20 +74,24 @@ class TerminalScreen:
         self._live.stop()
 
     def show(self, moment: Moment) -> None:
-        self._live.update(drawn(moment, self._before), refresh=True)
-        self._before = {row["region"]: row["revenue"] for row in moment.revenue}
+        for row in moment.revenue:
+            region, revenue = row["region"], row["revenue"]
+            if revenue != self._before.setdefault(region, revenue):
+                self._moved[region] = revenue > self._before[region]
+                self._before[region] = revenue
+        self._live.update(drawn(moment, self._moved), refresh=True)
 
 
-def drawn(moment: Moment, before: dict[str, Decimal]) -> RenderableType:
+def drawn(moment: Moment, moved: Mapping[str, bool]) -> RenderableType:
     lower = Table.grid(expand=True, padding=(0, 1, 0, 0))
     lower.add_column(ratio=1)
     lower.add_column(ratio=1)
-    lower.add_row(_framed(_revenue(moment.revenue, before), "revenue, as readers see it"), _framed(_work(moment), "work"))
+    lower.add_row(_framed(_revenue(moment.revenue, moved), "revenue, as readers see it", _LOWER), _framed(_work(moment), "work", _LOWER))
     return Group(_heading(moment), _framed(_views(moment), "views"), lower)
 
 
-def _framed(content: RenderableType, title: str) -> Panel:
-    return Panel(content, title=f"[bold]{title}[/bold]", title_align="left", border_style="dim", box=box.ROUNDED)
+def _framed(content: RenderableType, title: str, height: int | None = None) -> Panel:
+    return Panel(content, title=f"[bold]{title}[/bold]", title_align="left", border_style="dim", box=box.ROUNDED, height=height)
 
 
 def _heading(moment: Moment) -> RenderableType:
@@ -113,14 +119,14 @@ def _views(moment: Moment) -> Table:
     return table
 
 
-def _revenue(rows: Sequence[Row], before: dict[str, Decimal]) -> RenderableType:
+def _revenue(rows: Sequence[Row], moved: Mapping[str, bool]) -> RenderableType:
     if not rows:
         return Text("being built ...", "yellow")
     table = new_table("region", "orders", "revenue", "average", right=("orders", "revenue", "average"))
     table.expand = True
     for row in rows:
-        moved = row["revenue"] - before.get(row["region"], row["revenue"])
-        arrow = Text(" ▲", "green") if moved > 0 else Text(" ▼", "red") if moved < 0 else Text("  ")
+        up = moved.get(row["region"])
+        arrow = Text("  ") if up is None else Text(" ▲", "green") if up else Text(" ▼", "red")
         table.add_row(row["region"], f"{row['orders']:,}", Text(f"{row['revenue']:,.2f}").append(arrow), f"{row['average']:,.2f}")
     return table
 

@@ -45,9 +45,9 @@ VIEWS = (
 )
 LATE = DemoView(
     "best_sellers",
-    "GROUP BY product HAVING sum > 100,000",
+    "GROUP BY product HAVING sum > 200,000",
     "CREATE MATERIALIZED VIEW best_sellers AS SELECT product, count(*) AS orders, sum(amount) AS revenue FROM orders "
-    "WHERE status = 'paid' GROUP BY product HAVING sum(amount) > 100000",
+    "WHERE status = 'paid' GROUP BY product HAVING sum(amount) > 200000",
 )
 
 REGIONS = {"africa": 1, "americas": 4, "asia": 5, "europe": 4, "oceania": 1}

@@ -40,14 +40,14 @@ class Settings:
 
 def play(settings: Settings, console: Console) -> list[Verification]:
     """The whole demo; returns how the views compare with their recomputation."""
-    with TerminalDatabase(settings.path) as db, stopping() as stop:
+    with TerminalDatabase(settings.path) as db:
         _open_shop(db, settings, console)
         with writer(settings.path, settings.rate, settings.opening, _SEED) as orders:
             console.print("[bold]2[/bold] starting Spark, which keeps the views")
             _ = db.spark
-            stop.take()  # a Ctrl-C ends the stream early; the rest of the demo still runs
+            console.print(f"[bold]3[/bold] orders stream in for {settings.seconds:g} s, and a fifth view joins on the way")
             pipeline = db.start()
-            with screen(console) as shown:
+            with stopping() as stop, screen(console) as shown:  # Ctrl-C ends the stream early; the rest still runs
                 _Stream(db, pipeline, shown, stop).play(orders, settings)
             pipeline.stop()
         console.print("[bold]4[/bold] comparing every view with what Spark SQL computes from the orders")

@@ -1,0 +1,137 @@
+"""Statements, listings, help, usage errors: everything that needs no Spark."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from belvedere.cli.app import app
+from belvedere.cli.prompt import is_complete
+from belvedere.cli.tables import plural, size
+from tests.unit.cli.conftest import Cli
+
+COMMANDS = sorted(c.name or "" for c in app.registered_commands)
+
+
+def test_every_command_of_the_manual_is_there() -> None:
+    expected = "bench catch-up delete demo explain get import init metrics put run scan sql status verify views"
+    assert expected.split() == COMMANDS
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_explains_itself_with_examples(cli: Cli, command: str) -> None:
+    result = cli(command, "--help", db=None)
+    assert result.exit_code == 0
+    assert "Examples" in result.stdout
+    assert f"belvedere{' --db shop' if f'--db shop {command}' in result.stdout else ''} {command}" in result.stdout
+
+
+def test_no_command_shows_the_help_and_an_unknown_one_is_a_usage_error(cli: Cli) -> None:
+    assert "Keeping views up to date" in cli(db=None).output
+    assert cli("maintain", db=None).exit_code == 2
+    assert cli("--version", db=None).stdout.startswith("belvedere ")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["verify", "--yes"],
+        ["bench", "--views", "V9"],
+        ["bench", "--scenarios", "speed"],
+        ["sql", "SELECT 1", "--file", __file__],
+        ["get"],
+        ["status", "--epochs", "-1"],
+    ],
+)
+def test_wrong_usage_ends_with_2(filled: Cli, arguments: list[str]) -> None:
+    assert filled(*arguments).exit_code == 2
+
+
+def test_sql_answers_as_a_table_or_as_json_lines(filled: Cli) -> None:
+    filled("sql", "INSERT INTO readings (place, number, total, amount) VALUES ('a', 1, 5, 1.50), ('b', 2, 6, NULL)")
+    table = filled("sql", "SELECT place, amount FROM readings ORDER BY place").stdout
+    assert "NULL" in table
+    assert "1.50" in table
+    assert "2 rows" in table
+    rows = filled("sql", "SELECT place, amount FROM readings ORDER BY place", "--json").stdout.splitlines()
+    assert [json.loads(row) for row in rows] == [{"place": "a", "amount": "1.50"}, {"place": "b", "amount": None}]
+
+
+def test_a_script_answers_statement_by_statement_and_stops_at_the_first_error(filled: Cli, tmp_path: Path) -> None:
+    script = tmp_path / "script.sql"
+    script.write_text("SHOW TABLES; -- a comment; with a semicolon\nSELECT 'a;b' AS x; SELEC; SHOW VIEWS;")
+    result = filled("sql", "-f", str(script))
+    assert result.exit_code == 1
+    assert "readings" in result.stdout
+    assert "a;b" in result.stdout
+    assert "sums" not in result.stdout
+    assert "statement 3 of 4" in result.stderr
+
+
+def test_sql_reads_standard_input_when_that_is_no_terminal(filled: Cli) -> None:
+    assert json.loads(filled("sql", "--json", input="SELECT 1 AS one;").stdout) == {"one": 1}
+    assert "no statement" in filled("sql", input="").stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "complete"),
+    [
+        ("SELECT 1", False),
+        ("SELECT 1;", True),
+        ("SELECT\n1 ;  ", True),
+        ("SELECT ';", False),
+        ("SELECT ';'", False),
+        ("SELECT 1; -- done;", False),
+        ("quit", True),
+        ("help", True),
+        ("", True),
+    ],
+)
+def test_the_prompt_runs_what_ends_with_a_semicolon(text: str, complete: bool) -> None:
+    assert is_complete(text) is complete
+
+
+def test_views_and_explain(filled: Cli) -> None:
+    (view,) = json.loads(filled("views", "--json").stdout)
+    assert (view["name"], view["state"], view["table"], view["key"]) == ("sums", "requested", "readings", ["place"])
+    assert view["columns"] == {"place": "string", "n": "bigint", "amount": "decimal(20,2)"}
+    assert "sums" in filled("views").stdout
+    assert "Aggregate" in filled("explain", "sums").stdout
+    assert "BagSink" in filled("explain", "SELECT place FROM readings").stdout
+    assert filled("explain", "SELECT").exit_code == 1
+
+
+def test_status_and_metrics_before_the_first_epoch(filled: Cli) -> None:
+    filled("put", "readings", "place=a", "number=1", "total=1")
+    status = json.loads(filled("status", "--json").stdout)
+    assert (status["epoch"], status["written"], status["views"][0]["state"]) == (0, 1, "requested")
+    assert "no pipeline is running" in filled("status").stdout
+    metrics = filled("metrics").stdout
+    assert "belvedere_written_operations 1.0" in metrics
+    assert 'belvedere_view_live{view="sums"} 0.0' in metrics
+
+
+def test_a_traceback_is_shown_only_when_asked_for(filled: Cli) -> None:
+    assert "Traceback" not in filled("sql", "SELEC").stderr
+    for arguments in (("--traceback", "sql", "SELEC"), ("sql", "SELEC", "--traceback")):
+        result = filled(*arguments)
+        assert "Traceback" in result.stderr
+        assert result.stderr.splitlines()[-1].startswith("error: ")
+
+
+def test_a_defect_is_one_line_too(filled: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise KeyError("oops")
+
+    monkeypatch.setattr("belvedere.cli.status.shown", broken)
+    result = filled("status")
+    assert result.exit_code == 1
+    assert "unexpected KeyError" in result.stderr
+    assert "--traceback" in result.stderr
+
+
+def test_sizes_and_plurals_as_people_say_them() -> None:
+    assert [size(n) for n in (0, 1023, 1536, 5 << 20, 3 << 40)] == ["0 B", "1,023 B", "1.5 KiB", "5.0 MiB", "3,072.0 GiB"]
+    assert (plural(1, "row"), plural(1200, "row")) == ("1 row", "1,200 rows")
