@@ -8,6 +8,7 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry, Gauge, generate_latest
 
+from belvedere.errors import Stale
 from belvedere.operators.graph import state_tables
 from belvedere.pipeline import ledger
 from belvedere.stores.base import CatalogTransaction, Store
@@ -65,7 +66,14 @@ def read_status(store: Store, recent: int = 20) -> Status:
 
 def _lag_seconds(store: Store, committed: dict[str, Position], end: dict[str, Position]) -> float:
     """The age of the oldest operation that is not in the views."""
-    oldest = [next(store.base.read_log(s, committed[s], store.base.cut(s, committed[s], 1))).time for s in end if end[s] > committed[s]]
+    oldest = []
+    for stream in end:
+        if end[stream] > committed[stream]:
+            try:
+                block = next(store.base.read_log(stream, committed[stream], store.base.cut(stream, committed[stream], 1)))
+            except Stale:
+                continue  # epochs have moved on and the log is trimmed: there is no lag to speak of
+            oldest.append(block.time)
     return max(0.0, time.time() - min(oldest)) if oldest else 0.0
 
 

@@ -63,7 +63,7 @@ class View:
 
     def scan(self, prefix: Sequence[Any] | Key = (), limit: int | None = None) -> Iterator[Row]:
         """Rows in key order, all or those whose key begins with `prefix`."""
-        table = self._rows(key_tuple(prefix), ordered=True)
+        table = self._rows(key_tuple(prefix), ordered=True, limit=limit)
         yield from (table if limit is None else table.slice(0, limit)).to_pylist()
 
     def to_arrow(self, prefix: Sequence[Any] | Key = ()) -> pa.Table:
@@ -87,12 +87,12 @@ class View:
     def __len__(self) -> int:
         return int(self.to_arrow().num_rows)
 
-    def _rows(self, prefix: tuple[Any, ...], ordered: bool) -> pa.Table:
+    def _rows(self, prefix: tuple[Any, ...], ordered: bool, limit: int | None = None) -> pa.Table:
         if self._before is not None:
             self._before()
         with open_cut(self._store) as cut:
             view = self._check(cut)
-            return cut.rows(view, ViewRows.of(view).prefix(prefix) if prefix else b"", ordered)
+            return cut.rows(view, ViewRows.of(view).prefix(prefix) if prefix else b"", ordered, limit)
 
     def _definition(self) -> ViewDefinition:
         return self._cache.state().view(self.name)

@@ -104,14 +104,16 @@ def test_a_driver_killed_in_the_middle_of_an_epoch_is_followed_by_another(tmp_pa
         for seed in range(12):
             db.table("orders").put_many(shop.rows(2000, seed))
         driver = start(DRIVER, tmp_path / "shop")
-        assert driver.stdout is not None and driver.stdout.readline() == "started\n"
+        assert driver.stdout is not None
+        assert driver.stdout.readline() == "started\n"
         begun = wait_until(lambda: epoch if (epoch := open_epoch(db)) and epoch > 3 else None, 90)
         kill_group(driver)
         assert begun is not None
         left = open_epoch(db)
         db.catch_up(timeout=120)
         epochs = [m["epoch"] for m in db.status().epochs]
-        assert epochs == sorted(set(epochs)) and (left is None or left in epochs)
+        assert epochs == sorted(set(epochs))
+        assert (left is None or left in epochs)
         assert sum(m["operations"] for m in db.status().epochs) == db.status().written
         shop.check(db)
 
@@ -130,7 +132,8 @@ def test_a_writer_killed_in_the_middle_of_a_put_leaves_whole_transactions(tmp_pa
                 acknowledged += 1
             kill_group(writer)
         written = db.status().written
-        assert written % 500 == 0 and written >= acknowledged * 500
+        assert written % 500 == 0
+        assert written >= acknowledged * 500
         db.table("orders").put({"id": "after", "region": "emea", "status": "paid", "amount": 1})
         db.catch_up(timeout=120)
         shop.check(db)

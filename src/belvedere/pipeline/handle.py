@@ -127,10 +127,15 @@ class Pipeline:
         return wait_until(lambda: self._coordinator.acquire() or None, None, self._stop) is True
 
     def _look_after_holders(self) -> None:
-        end_stuck: Any = getattr(self._store, "end_stuck_holders", None)
-        if end_stuck is not None and time.monotonic() - self._checked > 1.0:
-            self._checked = time.monotonic()
-            end_stuck(HOLDER_DEADLINE)
+        """What only some stores need: end a process that keeps a write lock, free the entries of dead readers."""
+        if time.monotonic() - self._checked < 1.0:
+            return
+        self._checked = time.monotonic()
+        store: Any = self._store
+        if hasattr(store, "end_stuck_holders"):
+            store.end_stuck_holders(HOLDER_DEADLINE)
+        if hasattr(store, "maintain"):
+            store.maintain()
 
     def _end(self) -> None:
         self._message = "stopped" if self._error is None else f"failed: {self._error}"

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from belvedere.errors import ViewInError
+from belvedere.operators.aggregate import Aggregate
 from belvedere.readers.base_rows import rows_at
 from belvedere.readers.cut import Cut, check_readable, open_cut
 from belvedere.readers.problems import problems
@@ -119,16 +120,23 @@ def _by_key(spark: SparkSession, view: ViewDefinition, expected: DataFrame, foun
 
 
 def _by_row(spark: SparkSession, view: ViewDefinition, expected: DataFrame, found: DataFrame) -> DataFrame:
-    columns = [_quoted(name) for name in view.schema.names]
-    listed = ", ".join(columns)
-    expected.createOrReplaceTempView("belvedere_expected")
-    found.createOrReplaceTempView("belvedere_found")
+    listed = ", ".join(_quoted(name) for name in view.schema.names)
+    rounded = _rounded(view)
+    expected.selectExpr(*rounded).createOrReplaceTempView("belvedere_expected")
+    found.selectExpr(*rounded).createOrReplaceTempView("belvedere_found")
     return spark.sql(
         f"SELECT IF(times > 0, 'missing', 'extra') AS kind, IF(times > 0, struct({listed}), NULL) AS expected, "
         f"IF(times < 0, struct({listed}), NULL) AS found, abs(times) AS times FROM "
         f"(SELECT {listed}, sum(w) AS times FROM (SELECT {listed}, 1L AS w FROM belvedere_expected "
         f"UNION ALL SELECT {listed}, -1L AS w FROM belvedere_found) GROUP BY {listed}) WHERE times <> 0"
     )
+
+
+def _rounded(view: ViewDefinition) -> list[str]:
+    """Rows without a key are compared as a whole, so computed doubles are first rounded to single precision."""
+    aggregated = any(isinstance(n.operator, Aggregate) for n in view.planned.nodes)
+    names = [(_quoted(c.name), c.type) for c in view.schema.columns]
+    return [f"CAST(CAST({n} AS FLOAT) AS DOUBLE) AS {n}" if aggregated and t.name == "double" else n for n, t in names]
 
 
 def _equal(left: str, right: str, kind: SqlType) -> str:

@@ -13,6 +13,7 @@ import struct
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from typing import TypeVar
 
 import pyarrow as pa
@@ -61,20 +62,25 @@ class Cut:
     vector: dict[str, int]
     state: CatalogState
 
-    def scan(self, view: ViewDefinition, low: bytes = b"", high: bytes | None = None) -> Iterator[tuple[pa.BinaryArray, pa.BinaryArray]]:
-        """Records of a view, slot after slot, in key order within a slot."""
+    def scan(
+        self, view: ViewDefinition, low: bytes = b"", high: bytes | None = None, limit: int | None = None
+    ) -> Iterator[tuple[pa.BinaryArray, pa.BinaryArray]]:
+        """Records of a view, slot after slot, in key order within a slot; of each slot all, or the first `limit`."""
         for slot in range(self.store.state.slots):
             reader = self.store.state.reader(slot, self.epoch)
             try:
-                yield from reader.scan(view.planned.sink.table, low, high)
+                if limit is None:
+                    yield from reader.scan(view.planned.sink.table, low, high)
+                else:
+                    yield from islice(reader.scan(view.planned.sink.table, low, high, max(1, limit)), 1)
             finally:
                 reader.close()
 
-    def rows(self, view: ViewDefinition, prefix: bytes = b"", ordered: bool = False) -> pa.Table:
-        """All rows of a view whose key begins with `prefix`."""
+    def rows(self, view: ViewDefinition, prefix: bytes = b"", ordered: bool = False, limit: int | None = None) -> pa.Table:
+        """All rows of a view whose key begins with `prefix`; with a limit at least the first so many of each slot."""
         shape = ViewRows.of(view)
         low, high = prefix_range(prefix) if prefix else (b"", None)
-        batches = list(self.scan(view, low, high))
+        batches = list(self.scan(view, low, high, limit))
         if not batches:
             return shape.schema.arrow.empty_table()
         if ordered and len(batches) > 1:
