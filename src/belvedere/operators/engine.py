@@ -10,21 +10,13 @@ import pyarrow as pa
 from belvedere.sql.expressions.engine import connect
 
 _local = threading.local()
-_FOLDING = "statistics_propagation,in_clause"  # they evaluate constants while planning, where TRY cannot catch what these raise
 
 
 def shared() -> duckdb.DuckDBPyConnection:
     """This thread's connection; making one costs about 30 ms, so it is kept."""
     if not hasattr(_local, "connection"):
-        _local.connection = _without_folding(connect())
+        _local.connection = connect()
     connection: duckdb.DuckDBPyConnection = _local.connection
-    return connection
-
-
-def _without_folding(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
-    """A constant that raises is an error of each row that reaches it (rule R9), not of the query."""
-    [(others,)] = connection.sql("SELECT current_setting('disabled_optimizers')").fetchall()
-    connection.execute(f"SET disabled_optimizers = '{','.join(filter(None, (others, _FOLDING)))}'")
     return connection
 
 

@@ -13,8 +13,8 @@ _SETTINGS = {
     "autoinstall_known_extensions": False,
     "autoload_known_extensions": False,
     # The first moves what occurs twice out of CASE and TRY, and so raises for rows that are never evaluated;
-    # the second turns i - 3 < 0 into i < 3, and so does not raise for rows where i - 3 overflows.
-    # The others fold comparisons by value ranges, and so evaluate, or leave out, what may raise.
+    # the second turns i - 3 < 0 into i < 3, and so does not raise for rows where i - 3 overflows;
+    # the others evaluate constants while planning, where TRY cannot catch what these raise (rule R9).
     "disabled_optimizers": "common_subexpressions,expression_rewriter,statistics_propagation,in_clause",
 }
 
