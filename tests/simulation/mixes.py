@@ -23,6 +23,7 @@ class Mix:
     bursts: float = 0.4  # probability that an operation follows at once on the one before
     writers: int = 1
     keys: int = 5
+    groups: int = 3
     views: tuple[str, ...] = tuple(VIEWS)  # chosen from these
     live: int = 2  # views from the beginning
     creations: int = 0  # statements of one more client: CREATE, CREATE OR REPLACE, DROP

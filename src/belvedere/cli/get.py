@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
+from rich.text import Text
 
 from belvedere.cli.options import Json, Relation
 from belvedere.cli.place import database
@@ -34,5 +35,5 @@ def get(
     table = new_table("", "")
     table.show_header, table.box = False, None
     for column, value in row.items():
-        table.add_row(f"[bold]{column}[/bold]", to_text(value))
+        table.add_row(Text(column, "bold"), Text(to_text(value)))
     console().print(table)

@@ -11,6 +11,7 @@ from typing import Annotated, Any, BinaryIO
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
 from belvedere.changelog.rows import to_arrow
@@ -150,7 +151,8 @@ class _BadLines:
     def said(self) -> str:
         if self._first is None:
             return "no bad lines"
-        return f"[yellow]{plural(self.count, 'bad line')}[/yellow] in {self.path} (the first, {self._first.line}: {self._first.problem})"
+        first = f"the first, {self._first.line}: {escape(self._first.problem)}"
+        return f"[yellow]{plural(self.count, 'bad line')}[/yellow] in {escape(str(self.path))} ({first})"
 
 
 class _Bar:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.markup import escape
 
 from belvedere.cli.place import is_database
 from belvedere.cli.tables import console
@@ -25,4 +26,7 @@ def init(
         raise StoreError(f"{path} is a Belvedere database already: choose another path, or use it with --db {path}")
     with open_database(path, slots=slots) as db:
         count = db.store.state.slots
-    console().print(f"created [bold]{path}[/bold] with {count} slots; next: [cyan]belvedere --db {path} sql[/cyan]", soft_wrap=True)
+    console().print(
+        f"created [bold]{escape(str(path))}[/bold] with {count} slots; next: [cyan]belvedere --db {escape(str(path))} sql[/cyan]",
+        soft_wrap=True,
+    )

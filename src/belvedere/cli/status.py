@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
@@ -12,7 +13,7 @@ from rich.text import Text
 
 from belvedere.cli.options import Json
 from belvedere.cli.place import database
-from belvedere.cli.signals import stopping
+from belvedere.cli.signals import Stop, stopping
 from belvedere.cli.tables import console, new_table, size
 from belvedere.cli.values import to_json
 from belvedere.status import Status, ViewInfo
@@ -41,14 +42,19 @@ def status(
                 out.print(shown(found, epochs))
             return
         with stopping() as stop:
-            if json:
-                typer.echo(to_json(db.status().to_json()))
-                while not stop.wait(every):
-                    typer.echo(to_json(db.status().to_json()))
+            if json or not out.is_terminal:
+                _print_until(stop, lambda: Text(to_json(db.status().to_json())) if json else shown(db.status(), epochs), every)
                 return
             with Live(shown(db.status(), epochs), console=out, auto_refresh=False) as live:
                 while not stop.wait(every):
                     live.update(shown(db.status(), epochs), refresh=True)
+
+
+def _print_until(stop: Stop, look: Callable[[], RenderableType], every: float) -> None:
+    out = console()
+    out.print(look(), soft_wrap=True)
+    while not stop.wait(every):
+        out.print(look(), soft_wrap=True)
 
 
 def shown(found: Status, epochs: int) -> RenderableType:

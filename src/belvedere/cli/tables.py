@@ -23,12 +23,11 @@ def console() -> Console:
 
 def new_table(*columns: str, right: Iterable[str] = (), title: str | None = None) -> Table:
     """An empty table in the house style."""
-    table = Table(
-        box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, title=title, title_justify="left", title_style="bold", header_style="bold"
-    )
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
+    table.title, table.title_justify, table.title_style = title, "left", "bold"
     numbers = set(right)
     for name in columns:
-        table.add_column(name, justify="right" if name in numbers else "left", overflow="fold")
+        table.add_column(Text(name), justify="right" if name in numbers else "left", overflow="fold")
     return table
 
 

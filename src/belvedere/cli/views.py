@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import typer
+from rich.text import Text
 
 from belvedere.cli.options import Json
 from belvedere.cli.place import database
@@ -26,7 +27,8 @@ def views(ctx: typer.Context, json: Json = False) -> None:
         return
     table = new_table("view", "state", "key", "select")
     for view in found:
-        table.add_row(f"[bold]{view['name']}[/bold]", str(view["state"]), ", ".join(view["key"]), " ".join(str(view["select"]).split()))
+        cells = (view["state"], ", ".join(view["key"]), " ".join(view["select"].split()))
+        table.add_row(Text(view["name"], "bold"), *(Text(cell) for cell in cells))
     out.print(table)
 
 

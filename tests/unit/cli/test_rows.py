@@ -103,3 +103,9 @@ def test_views_are_not_written_and_not_read_before_they_are_built(filled: Cli) -
 
 def test_an_unknown_name_lists_what_there_is(filled: Cli) -> None:
     assert "there is no table or view nothing: there are readings, sums" in filled("scan", "nothing").stderr
+
+
+def test_text_that_looks_like_markup_is_shown_as_it_is(filled: Cli) -> None:
+    assert filled("put", "readings", "place=[red]x[/red]", "number=1", "total=1").exit_code == 0
+    for arguments in (("get", "readings", "[red]x[/red]", "1"), ("scan", "readings"), ("sql", "SELECT place FROM readings")):
+        assert "[red]x[/red]" in filled(*arguments).stdout

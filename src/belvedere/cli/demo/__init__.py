@@ -18,7 +18,7 @@ from belvedere.pipeline.verify import Verification
 NEXT = (
     ('belvedere sql "SELECT * FROM best_sellers ORDER BY revenue DESC"', ""),
     ("belvedere explain revenue", "how a view is kept"),
-    ("belvedere run", "keep the pipeline going; in another terminal: belvedere status --watch"),
+    ("belvedere run", "and in another terminal: belvedere status --watch"),
 )
 
 

@@ -24,6 +24,7 @@ from belvedere.views.definitions import LIVE
 
 _BARS = "▁▂▃▄▅▆▇█"
 _EPOCHS = 5
+_SAMPLES = 12
 _LOWER = 11  # lines of the lower boxes: the two rates, a gap, a header and the epochs
 _PLAIN = 2.0  # seconds between two lines
 
@@ -84,8 +85,8 @@ class TerminalScreen:
 
 def drawn(moment: Moment, moved: Mapping[str, bool]) -> RenderableType:
     lower = Table.grid(expand=True, padding=(0, 1, 0, 0))
-    lower.add_column(ratio=1)
-    lower.add_column(ratio=1)
+    lower.add_column(ratio=6)
+    lower.add_column(ratio=5)
     lower.add_row(_framed(_revenue(moment.revenue, moved), "revenue, as readers see it", _LOWER), _framed(_work(moment), "work", _LOWER))
     return Group(_heading(moment), _framed(_views(moment), "views"), lower)
 
@@ -122,24 +123,24 @@ def _views(moment: Moment) -> Table:
 def _revenue(rows: Sequence[Row], moved: Mapping[str, bool]) -> RenderableType:
     if not rows:
         return Text("being built ...", "yellow")
-    table = new_table("region", "orders", "revenue", "average", right=("orders", "revenue", "average"))
+    table = new_table("region", "orders", "revenue", "", "average", right=("orders", "revenue", "average"))
     table.expand = True
     for row in rows:
         up = moved.get(row["region"])
-        arrow = Text("  ") if up is None else Text(" ▲", "green") if up else Text(" ▼", "red")
-        table.add_row(row["region"], f"{row['orders']:,}", Text(f"{row['revenue']:,.2f}").append(arrow), f"{row['average']:,.2f}")
+        arrow = Text("" if up is None else "▲" if up else "▼", "green" if up else "red")
+        table.add_row(row["region"], f"{row['orders']:,}", f"{row['revenue']:,.0f}", arrow, f"{row['average']:,.2f}")
     return table
 
 
 def _work(moment: Moment) -> RenderableType:
     rates = Table.grid(padding=(0, 1))
-    rates.add_column()
+    rates.add_column(no_wrap=True)
     rates.add_column(justify="right", min_width=7)
     rates.add_column(no_wrap=True)
     top = max((rate for pair in moment.history for rate in pair), default=0.0)
     for place, (name, rate, style) in enumerate((("written/s", moment.written, "cyan"), ("maintained/s", moment.maintained, "green"))):
-        rates.add_row(name, f"{rate:,.0f}", Text(_spark([pair[place] for pair in moment.history][-20:], top), style))
-    epochs = new_table("epoch", "kind", "operations", "seconds", right=("epoch", "operations", "seconds"))
+        rates.add_row(name, f"{rate:,.0f}", Text(_spark([pair[place] for pair in moment.history][-_SAMPLES:], top), style))
+    epochs = new_table("epoch", "kind", "ops", "seconds", right=("epoch", "ops", "seconds"))
     epochs.box, epochs.expand = None, True
     for m in list(reversed(moment.status.epochs))[:_EPOCHS]:
         epochs.add_row(f"{m['epoch']:,}", m["kind"], f"{m['operations']:,}", f"{m['committed'] - m['started']:.2f}")

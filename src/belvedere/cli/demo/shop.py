@@ -22,30 +22,30 @@ class DemoView:
 VIEWS = (
     DemoView(
         "revenue",
-        "paid orders by region: count, sum, avg",
+        "count, sum, avg of the paid",
         "CREATE MATERIALIZED VIEW revenue AS SELECT region, count(*) AS orders, sum(amount) AS revenue, avg(amount) AS average "
         "FROM orders WHERE status = 'paid' GROUP BY region",
     ),
     DemoView(
         "extremes",
-        "min, max, distinct customers by region",
+        "min, max, distinct buyers",
         "CREATE MATERIALIZED VIEW extremes AS SELECT region, min(amount) AS smallest, max(amount) AS biggest, "
         "count(DISTINCT customer) AS customers FROM orders GROUP BY region",
     ),
     DemoView(
         "open_orders",
-        "a selection: orders not yet paid",
+        "orders not yet paid",
         "CREATE MATERIALIZED VIEW open_orders AS SELECT id, customer, amount FROM orders WHERE status = 'open'",
     ),
     DemoView(
         "by_customer",
-        "an index: the orders of a customer",
+        "index: orders by customer",
         "CREATE MATERIALIZED VIEW by_customer WITH (key = 'customer, id') AS SELECT customer, id, status, amount FROM orders",
     ),
 )
 LATE = DemoView(
     "best_sellers",
-    "GROUP BY product HAVING sum > 200,000",
+    "HAVING sum(amount) > 200000",
     "CREATE MATERIALIZED VIEW best_sellers AS SELECT product, count(*) AS orders, sum(amount) AS revenue FROM orders "
     "WHERE status = 'paid' GROUP BY product HAVING sum(amount) > 200000",
 )
