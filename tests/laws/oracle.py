@@ -174,21 +174,30 @@ class Oracle:
         found = self.evaluate({(key, images[key]): row for key, row in rows.items()})
         leaf = {key[0]: values for key, values in found.items() if values is not None and values != FAILED}
         errors = sum(values == FAILED for values in found.values())
-        fitting = {key: values for key, values in leaf.items() if not self._too_long(values)}
+        fitting = {key: values for key, values in leaf.items() if not self._too_long(values, len(key))}
         errors += len(leaf) - len(fitting)
         if not self.aggregated:
             return self._rows(list(fitting.values()), errors)
         groups = {key: canonical_row(values[: len(self.groups)]) for key, values in fitting.items()}
         return self._grouped(list(fitting.values()), errors, groups)
 
-    def _too_long(self, leaf: Row) -> bool:
-        """Keys made of leaf columns: the group, and the group with an ordered argument; with DISTINCT a row is a group."""
+    def _too_long(self, leaf: Row, identity: int) -> bool:
+        """Keys made of leaf columns: the group, and the group with an ordered argument; with DISTINCT a row is a group.
+
+        MIN and MAX keep rows, whose identity is part of the key, unless a COUNT(DISTINCT) of the same argument keeps counts.
+        """
         if not self.aggregated and not self.distinct:
             return False  # the record key is looked at when the row is shown
         groups = tuple(range(len(self.groups) if self.aggregated else len(self.leaf)))
-        ordered = [c.arguments for c in self.calls.values() if c.function in ("min", "max", "distinct")]
-        keys = [groups, *((*groups, *arguments) for arguments in ordered)]
-        return any(_length(leaf, [t.type for t in self.leaf], key) > MAX_KEY for key in keys)
+        ordered = [c for c in self.calls.values() if c.function in ("min", "max", "distinct")]
+        counted = {self._texts(c.arguments) for c in ordered if c.function == "distinct"}
+        keys = [(groups, 0)]
+        keys += [((*groups, *c.arguments), 0 if self._texts(c.arguments) in counted else identity) for c in ordered]
+        types = [t.type for t in self.leaf]
+        return any(_length(leaf, types, key) + more > MAX_KEY for key, more in keys)
+
+    def _texts(self, arguments: tuple[int, ...]) -> tuple[str, ...]:
+        return tuple(self.leaf[i].sql for i in arguments)
 
     def _rows(self, leaf: list[Row], errors: int) -> Expected:
         if self.distinct and leaf:

@@ -37,13 +37,18 @@ class Argument:
     """One distinct argument list of the calls: numbers of input columns, and what has to be kept of it.
 
     `total` is "" (nothing), "int" (an exact 128-bit sum) or "double" (an exact binary sum). `ordered` is the table of the
-    pre-aggregation, or 0.
+    pre-aggregation, or 0; `by_row` says that it keeps rows, not counts (`operators.ordered`).
     """
 
     inputs: tuple[int, ...]
     types: tuple[SqlType, ...]
     total: str = ""
     ordered: TableId = 0
+    by_row: bool = False
+
+    @property
+    def pre_aggregation(self) -> Ordered:
+        return Ordered(self.ordered, self.types, self.by_row)
 
     @property
     def scale(self) -> int:
@@ -100,7 +105,7 @@ class Aggregate:
         tables = [pa.table([keys, *parts], names=names)]
         for argument in self.arguments:
             if argument.ordered:
-                tables.append(Ordered(argument.ordered, argument.types).partial(changes, argument.inputs, keys, codes))
+                tables.append(argument.pre_aggregation.partial(changes, argument.inputs, keys, codes))
         return tuple(tables)
 
     def _group(self, changes: pa.Table) -> tuple[pa.BinaryArray, Ints]:
@@ -149,8 +154,7 @@ class Aggregate:
         ordered = [i for i, argument in enumerate(self.arguments) if argument.ordered]
         for i, entries in zip(ordered, parts, strict=False):
             if entries:
-                operator = Ordered(self.arguments[i].ordered, self.arguments[i].types)
-                found[i] = operator.apply(shard, keys, entries, old.least[i], old.greatest[i])
+                found[i] = self.arguments[i].pre_aggregation.apply(shard, keys, entries, old.least[i], old.greatest[i])
         return found
 
     def _decode(self, values: pa.BinaryArray) -> GroupState:

@@ -1,8 +1,10 @@
-"""Ordered: the pre-aggregation, values of each group in order, counted.
+"""Ordered: the pre-aggregation, values of each group in order.
 
-    count[g, x](e) = count[g, x](e-1) + sum of weights of x in g          a record per (g, x), deleted at 0
+    by row     record (g, x, row)                                                        MIN, MAX
+    counted    count[g, x](e) = count[g, x](e-1) + sum of weights of x in g, none at 0   COUNT(DISTINCT), and MIN, MAX beside it
 
-From it come MIN and MAX (the first and last record of a group's prefix), COUNT(DISTINCT) (records that appear and vanish).
+MIN and MAX are the first and last record of a group's prefix; COUNT(DISTINCT) counts records that appear and vanish. Rows are
+written blindly, because a change says what was there before; counts have to be read.
 An extreme is searched again only when its own record vanishes, and the search stops at the first record that stays:
 deleting the minimum costs one seek, never a scan of the base table. The slot is that of the group, not of the record.
 """
@@ -18,13 +20,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from belvedere.encoding import KeyCodec, prefix_range
-from belvedere.operators.base import KEY, WEIGHT
+from belvedere.encoding.fields import width
+from belvedere.operators.base import ID, KEY, WEIGHT
 from belvedere.operators.grouping import Ints, group_count
 from belvedere.operators.sinks import counted, counts_of
 from belvedere.stores.base import Shard, TableId, Write
 from belvedere.types import SqlType
 
-SUFFIX = "_x"
+VALUE = "_x"
 Mask = npt.NDArray[np.bool_]
 
 
@@ -42,7 +45,8 @@ class _Entries:
     """The touched records in key order: group number, value, count before and after."""
 
     place: Ints
-    suffix: pa.BinaryArray
+    value: pa.BinaryArray
+    suffix: pa.BinaryArray  # the record behind its group: the value, and by row the row's identity
     old: Ints
     new: Ints
 
@@ -51,19 +55,22 @@ class _Entries:
 class Ordered:
     table: TableId
     types: tuple[SqlType, ...]
+    by_row: bool = False
 
     def partial(self, changes: pa.Table, inputs: Sequence[int], keys: pa.BinaryArray, codes: Ints) -> pa.Table:
         """One row per (group, value) with its weight; rows with a NULL value do not count."""
         arrays = [changes.column(f"c{i}").combine_chunks() for i in inputs]
         weights = changes.column(WEIGHT).combine_chunks()
+        rows = [changes.column(ID).combine_chunks()] if self.by_row else []
         if any(a.null_count for a in arrays):
             valid = pc.is_valid(arrays[0])
             for array in arrays[1:]:
                 valid = pc.and_(valid, pc.is_valid(array))
-            arrays, weights = [a.filter(valid) for a in arrays], weights.filter(valid)
+            arrays, rows, weights = [a.filter(valid) for a in arrays], [r.filter(valid) for r in rows], weights.filter(valid)
             codes = codes[valid.to_numpy(zero_copy_only=False)]
-        suffix = KeyCodec(self.types).encode(arrays)
-        return pa.table([keys.take(pa.array(codes)), suffix, weights], names=[KEY, SUFFIX, WEIGHT])
+        values = KeyCodec(self.types).encode(arrays)
+        names = [KEY, VALUE, WEIGHT, ID] if self.by_row else [KEY, VALUE, WEIGHT]
+        return pa.table([keys.take(pa.array(codes)), values, weights, *rows], names=names)
 
     def apply(
         self, shard: Shard, keys: pa.BinaryArray, parts: Sequence[pa.Table], least: pa.BinaryArray, greatest: pa.BinaryArray
@@ -73,31 +80,38 @@ class Ordered:
         appeared = ((entries.old == 0) & (entries.new > 0)).astype(np.int64)
         vanished = (entries.old > 0) & (entries.new == 0)
         distinct = group_count(entries.place, len(keys), appeared - vanished)
-        gone = _Gone(entries.place[vanished], entries.suffix.filter(pa.array(vanished)))
+        mask = pa.array(vanished)
+        gone = _Gone(entries.place[vanished], entries.value.filter(mask), entries.suffix.filter(mask))
         low = self._extreme(shard, keys, entries, gone, least, reverse=False)
         high = self._extreme(shard, keys, entries, gone, greatest, reverse=True)
         return Touched(distinct, low, high)
 
     def _count(self, shard: Shard, keys: pa.BinaryArray, rows: pa.Table) -> _Entries:
-        suffix = rows.column(SUFFIX).combine_chunks()
+        values = rows.column(VALUE).combine_chunks()
+        ids = rows.column(ID).combine_chunks() if self.by_row else None
         place = pc.index_in(rows.column(KEY).combine_chunks(), keys).to_numpy(zero_copy_only=False).astype(np.int64)
-        order, starts = _sorted(place, suffix)
+        order, starts = _sorted(place, values, ids)
         delta = np.add.reduceat(rows.column(WEIGHT).to_numpy()[order], starts) if len(starts) else np.empty(0, np.int64)
         changed = delta != 0
-        example, delta = order[starts[changed]], delta[changed]
-        place, suffix = place[example], suffix.take(pa.array(example))
+        example, delta = pa.array(order[starts[changed]]), delta[changed]
+        place, values = place[example.to_numpy()], values.take(example)
+        suffix = values if ids is None else pc.binary_join_element_wise(values, ids.take(example), b"")
         records = pc.binary_join_element_wise(keys.take(pa.array(place)), suffix, b"")
+        if self.by_row:  # a row is there or not, and its change says which
+            old, before = (delta < 0).astype(np.int64), _present(delta < 0)
+            shard.write(Write(self.table, records, _present(delta > 0), before))
+            return _Entries(place, values, suffix, old, old + delta)
         before = shard.get_many(self.table, records)
         old = counts_of(before)
         shard.write(Write(self.table, records, counted(old + delta), before))
-        return _Entries(place, suffix, old, old + delta)
+        return _Entries(place, values, suffix, old, old + delta)
 
     def _extreme(
         self, shard: Shard, keys: pa.BinaryArray, entries: _Entries, gone: _Gone, current: pa.BinaryArray, reverse: bool
     ) -> pa.BinaryArray:
         """The extreme of every touched group after the epoch: of what stayed and what came."""
         added = _outermost(entries, len(keys), reverse)
-        was_extreme = pc.equal(gone.suffix, current.take(pa.array(gone.place))).fill_null(False).to_numpy(zero_copy_only=False)
+        was_extreme = pc.equal(gone.value, current.take(pa.array(gone.place))).fill_null(False).to_numpy(zero_copy_only=False)
         lost = np.unique(gone.place[was_extreme])
         kept = current
         if len(lost):
@@ -116,10 +130,10 @@ class Ordered:
         low, high = prefix_range(key)
         for record, _ in shard.scan(self.table, low, high, reverse):
             suffix = record[len(key) :]
-            if limit is not None and (suffix <= limit if reverse else suffix >= limit):
-                return None
+            if limit is not None and (suffix < limit + b"\xff" if reverse else suffix >= limit):
+                return None  # no value is the beginning of another, so the row's identity behind it does not matter
             if suffix != next(gone, None):
-                return suffix
+                return suffix[: _value_length(suffix, self.types)]
         return None
 
 
@@ -128,6 +142,7 @@ class _Gone:
     """Records that vanish in this epoch, by group and in value order."""
 
     place: Ints
+    value: pa.BinaryArray
     suffix: pa.BinaryArray
 
     def of(self, g: int, reverse: bool) -> Iterator[bytes]:
@@ -136,34 +151,68 @@ class _Gone:
             yield self.suffix[i].as_py()
 
 
-def _sorted(place: Ints, suffix: pa.BinaryArray) -> tuple[Ints, Ints]:
-    """The order of rows by group and value, and where each run of equal ones starts in it."""
+def _sorted(place: Ints, values: pa.BinaryArray, ids: pa.BinaryArray | None) -> tuple[Ints, Ints]:
+    """The order of rows by group, value and identity, and where each run of equal ones starts in it."""
     if not len(place):
         return np.empty(0, np.int64), np.empty(0, np.int64)
-    words = _words(suffix)
-    if words is not None:
-        order = np.lexsort((words, place))
-        words = words[order]
-        differs = words[1:] != words[:-1]
+    words = _words(values)
+    if words is None:
+        keys = pa.table([pa.array(place), values], names=["g", "x"])
+        order = pc.sort_indices(keys, sort_keys=[("g", "ascending"), ("x", "ascending")]).to_numpy().astype(np.int64)
+        same = _same(values.take(pa.array(order)))
     else:
-        order = pc.sort_indices(
-            pa.table([pa.array(place), suffix], names=["g", "x"]), sort_keys=[("g", "ascending"), ("x", "ascending")]
-        ).to_numpy()
-        ordered = suffix.take(pa.array(order))
-        differs = pc.not_equal(ordered.slice(1), ordered.slice(0, len(ordered) - 1)).to_numpy(zero_copy_only=False)
-    at = place[order]
-    return order, np.flatnonzero(np.append(True, differs | (at[1:] != at[:-1])))
+        order = np.lexsort((words, place))
+        same = words[order][1:] == words[order][:-1]
+    same = same & (place[order][1:] == place[order][:-1])
+    if ids is not None and same.any():
+        order = _ties_by_identity(order, same, ids)
+        same = same & _same(ids.take(pa.array(order)))
+    return order, np.flatnonzero(np.append(True, ~same))
 
 
-def _words(suffix: pa.BinaryArray) -> npt.NDArray[np.uint64] | None:
+def _same(values: pa.BinaryArray) -> Mask:
+    """Whether each value equals the one before it."""
+    return np.asarray(pc.equal(values.slice(1), values.slice(0, len(values) - 1)).to_numpy(zero_copy_only=False), bool)
+
+
+def _ties_by_identity(order: Ints, same: Mask, ids: pa.BinaryArray) -> Ints:
+    """Sort the few rows that share group and value with a neighbour by identity, each within its run."""
+    tied = np.append(False, same) | np.append(same, False)
+    run = np.cumsum(np.append(True, ~same))[tied]
+    rows = order[tied]
+    keys = pa.table([pa.array(run), ids.take(pa.array(rows))], names=["run", "id"])
+    order[tied] = rows[pc.sort_indices(keys, sort_keys=[("run", "ascending"), ("id", "ascending")]).to_numpy()]
+    return order
+
+
+def _present(mask: Mask) -> pa.BinaryArray:
+    """Empty values where a record is there, NULL where it is not."""
+    return pa.Array.from_buffers(
+        pa.binary(), len(mask), [pa.array(mask).buffers()[1], pa.py_buffer(np.zeros(len(mask) + 1, np.int32)), pa.py_buffer(b"")]
+    )
+
+
+def _value_length(suffix: bytes, types: Sequence[SqlType]) -> int:
+    """Where the value ends in a record by row: after its fixed width, or after the end mark of a text."""
+    at = 0
+    for kind in types:
+        at += 1 + width(kind)
+        if not width(kind):
+            while not (suffix[at] == 0 and suffix[at + 1 : at + 2] != b"\xff"):
+                at += 1 + (suffix[at] == 0)
+            at += 1
+    return at
+
+
+def _words(values: pa.BinaryArray) -> npt.NDArray[np.uint64] | None:
     """Values as numbers that sort alike, if all are equally long and of at most 8 bytes behind the tag; else None."""
-    lengths = pc.min_max(pc.binary_length(suffix)).as_py()
+    lengths = pc.min_max(pc.binary_length(values)).as_py()
     size = lengths["min"]
     if size != lengths["max"] or not 2 <= size <= 9:
         return None
-    start = int(np.frombuffer(suffix.buffers()[1], np.int32)[suffix.offset])
-    data = np.frombuffer(suffix.buffers()[2], np.uint8)[start : start + size * len(suffix)].reshape(-1, size)
-    padded = np.zeros((len(suffix), 8), np.uint8)
+    start = int(np.frombuffer(values.buffers()[1], np.int32)[values.offset])
+    data = np.frombuffer(values.buffers()[2], np.uint8)[start : start + size * len(values)].reshape(-1, size)
+    padded = np.zeros((len(values), 8), np.uint8)
     padded[:, : size - 1] = data[:, 1:]
     return padded.view(">u8").ravel().astype(np.uint64)
 
@@ -175,4 +224,4 @@ def _outermost(entries: _Entries, groups: int, reverse: bool) -> pa.BinaryArray:
         present = present[::-1]
     at = np.full(groups, -1, np.int64)
     at[entries.place[present]] = present  # the last assignment wins
-    return entries.suffix.take(pa.array(at, mask=at < 0))
+    return entries.value.take(pa.array(at, mask=at < 0))

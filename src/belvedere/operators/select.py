@@ -25,6 +25,8 @@ from belvedere.operators.errors import error_rows
 from belvedere.stores.base import TableId
 from belvedere.types import SqlType
 
+IDENTITY = -1  # stands for the identity of a row where columns form a record key
+
 
 @dataclass(frozen=True, slots=True)
 class Expression:
@@ -74,12 +76,17 @@ class Select:
         return table, pa.concat_tables(failures) if failures else None
 
     def _without_long_keys(self, table: pa.Table, key: tuple[int, ...], failures: list[pa.Table]) -> pa.Table:
-        types = tuple(self.outputs[i].type for i in key)
-        texts = [i for i in key if self.outputs[i].type.name in ("string", "binary")]
-        longest = sum(pc.max(pc.binary_length(table.column(f"c{i}"))).as_py() or 0 for i in texts)
+        places = [i for i in key if i != IDENTITY]
+        texts = [f"c{i}" for i in places if self.outputs[i].type.name in ("string", "binary")]
+        texts += [ID] if IDENTITY in key else []
+        longest = sum(pc.max(pc.binary_length(table.column(name))).as_py() or 0 for name in texts)
         if 2 * longest + 18 * len(key) <= MAX_KEY:  # even if every byte had to be escaped
             return table
-        bad = too_long(KeyCodec(types).encode([table.column(f"c{i}").combine_chunks() for i in key]))
+        codec = KeyCodec(tuple(self.outputs[i].type for i in places))
+        keys = codec.encode([table.column(f"c{i}").combine_chunks() for i in places], rows=table.num_rows)
+        if IDENTITY in key:
+            keys = pc.binary_join_element_wise(keys, table.column(ID).combine_chunks(), b"")
+        bad = too_long(keys)
         rows = table.filter(bad)
         if rows.num_rows:
             number = pa.array(np.full(rows.num_rows, len(self.expressions), np.int32))

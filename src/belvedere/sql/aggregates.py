@@ -6,7 +6,7 @@ MIN(x), MAX(x) and COUNT(DISTINCT x) share one pre-aggregation of x; SUM(x), AVG
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sqlglot import exp
@@ -14,7 +14,7 @@ from sqlglot import exp
 from belvedere.errors import SqlError, Unsupported
 from belvedere.operators.aggregate import Aggregate, Argument
 from belvedere.operators.results import Call
-from belvedere.operators.select import Expression
+from belvedere.operators.select import IDENTITY, Expression
 from belvedere.sql.dialect import sql_of
 from belvedere.sql.expressions import aggregate_type
 from belvedere.sql.relation import Field, Scope
@@ -83,7 +83,7 @@ def reduce_groups(
         made.append(_call(function, inputs, types, arguments, node))
     kept = tuple(_with_table(a, new_id) for a in arguments)
     keys = [tuple(range(len(groups)))] if groups else []
-    keys += [(*range(len(groups)), *a.inputs) for a in kept if a.ordered]
+    keys += [(*range(len(groups)), *a.inputs, *([IDENTITY] if a.by_row else [])) for a in kept if a.ordered]
     aggregate = Aggregate(new_id(), tuple(g.type for g in groups), kept, tuple(made), new_id())
     return Leaf(tuple(outputs), tuple(keys)), aggregate
 
@@ -145,13 +145,14 @@ def _call(function: str, inputs: tuple[int, ...], types: tuple[SqlType, ...], ar
             raise Unsupported(f"{sql_of(node)} over {kind}", f"cast the argument to {narrower}")
         total = "double" if kind.name == "double" else "int"
     ordered = 1 if function in ("min", "max", "count_distinct") or old.ordered else 0  # the table id follows
-    arguments[number : number + 1] = [Argument(inputs, types, total, ordered)]
+    by_row = bool(ordered) and function != "count_distinct" and (old.by_row or not old.ordered)
+    arguments[number : number + 1] = [Argument(inputs, types, total, ordered, by_row)]
     result = BIGINT if function in ("count", "count_distinct") else aggregate_type(function, kind)
     return Call(function, number, result, kind)
 
 
 def _with_table(argument: Argument, new_id: Callable[[], int]) -> Argument:
-    return Argument(argument.inputs, argument.types, argument.total, new_id() if argument.ordered else 0)
+    return replace(argument, ordered=new_id() if argument.ordered else 0)
 
 
 def _outermost(node: exp.Expression) -> list[exp.Expression]:
