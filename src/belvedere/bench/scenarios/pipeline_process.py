@@ -71,6 +71,7 @@ def _say(**answer: Any) -> None:
 
 
 def _keep_running(database: Database) -> list[Any]:
+    database.db.catch_up()  # views are live before the clock starts
     handle = database.db.start()
     _say(ready=True)
     sys.stdin.readline()

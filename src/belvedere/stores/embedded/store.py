@@ -81,6 +81,7 @@ class EmbeddedStore:
 
 
 _cache: dict[str, EmbeddedStore] = {}
+_cached_as: dict[str, int] = {}  # the inode of the format file when the store was opened
 _cache_lock = threading.Lock()
 
 
@@ -88,9 +89,21 @@ def open_cached(path: str | os.PathLike[str], **options: Any) -> EmbeddedStore:
     """This process's store at `path`, opened when first asked for and then kept: for workers that run many tasks."""
     folder = os.path.realpath(path)
     with _cache_lock:
+        found = _cache.get(folder)
+    if found is not None and _identity(folder) != _cached_as.get(folder):
+        found.close()  # the directory was removed and made anew: ours are the files of the old one
+    with _cache_lock:
         if folder not in _cache:
             _cache[folder] = EmbeddedStore.open(folder, **options)
+            _cached_as[folder] = _identity(folder)
         return _cache[folder]
+
+
+def _identity(folder: str) -> int:
+    try:
+        return os.stat(os.path.join(folder, _FORMAT_FILE)).st_ino
+    except FileNotFoundError:
+        return 0
 
 
 def _open_cached(path: str, options: dict[str, Any]) -> EmbeddedStore:
