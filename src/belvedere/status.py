@@ -51,7 +51,7 @@ class Status:
 
 def read_status(store: Store, recent: int = 20) -> Status:
     def body(t: CatalogTransaction) -> tuple[CatalogState, list[dict[str, Any]]]:
-        return read_state(t), ledger.manifests(t)[-recent:]
+        return read_state(t), ledger.manifests(t, recent)
 
     state, epochs = store.catalog.read(body)
     end = store.base.end()

@@ -27,6 +27,8 @@ from belvedere.views.catalog import CatalogState, Head, read_head
 from belvedere.views.definitions import LOADING, ViewDefinition, ViewStatus
 from belvedere.views.pins import oldest_pin
 
+_ATTEMPTS = 20  # of one epoch by one coordinator; a late attempt of another one can make a few of them abort
+
 
 class Runner(Protocol):
     """Runs the attempt or attempts of an intent somewhere and returns one ack per view manager and level."""
@@ -102,13 +104,15 @@ class Coordinator:
         """Run the job; an attempt that met its own future is run again while the epoch is still ours."""
         if intent.engines != engines():
             raise PipelineError(f"epoch {intent.epoch} was begun with {intent.engines}, here is {engines()}: finish it with those versions")
-        while True:
+        for _ in range(_ATTEMPTS):
             try:
                 return self.runner.run(intent)
-            except Stale:
+            except Stale as stale:
                 if self.store.catalog.read(read_head).epoch >= intent.epoch:
                     raise LeaseLost(f"epoch {intent.epoch} was committed by another coordinator") from None
                 ledger.renew(self.store, self._held(), self.now())
+                reason = stale
+        raise PipelineError(f"epoch {intent.epoch} cannot be run, its attempts keep aborting: {reason}") from reason
 
     def _choose(
         self, limit: dict[str, Position] | None, state: CatalogState, active: list[ViewDefinition]

@@ -23,7 +23,7 @@ from belvedere.operators.graph import state_tables
 from belvedere.pipeline.intent import CHANGES, LOAD, Intent, Load, Participant, engines
 from belvedere.pipeline.manager import Ack, EpochPlan, ack_to_json
 from belvedere.stores.base import CatalogTransaction, Store
-from belvedere.types import Epoch, Position
+from belvedere.types import Position
 from belvedere.views.catalog import CatalogState, bump, make_live, read_head, read_state
 from belvedere.views.definitions import DROPPED, LIVE, LOADING, REQUESTED, TableDefinition, ViewDefinition, ViewStatus
 from belvedere.views.pins import oldest_pin_in
@@ -313,5 +313,6 @@ def garbage_removed(store: Store, tables: Iterable[int]) -> None:
     store.catalog.transact(body)
 
 
-def manifests(t: CatalogTransaction, since: Epoch = 0) -> list[dict[str, Any]]:
-    return [json.loads(value) for key, value in t.scan("commit/") if int(key.split("/")[1]) > since]
+def manifests(t: CatalogTransaction, last: int) -> list[dict[str, Any]]:
+    """The manifests of the last committed epochs, oldest first."""
+    return [json.loads(value) for _, value in t.scan("commit/")[-last:]]

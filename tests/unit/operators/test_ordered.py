@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
 from belvedere.encoding import KeyCodec
-from belvedere.operators.base import WEIGHT
+from belvedere.operators.base import ID, WEIGHT
 from belvedere.operators.grouping import group
 from belvedere.operators.ordered import Ordered, Touched
 from belvedere.testing import OneSlot
-from belvedere.types import INT
+from belvedere.types import INT, STRING
 
 _TABLE = 7
 _CODEC = KeyCodec((INT,))
@@ -94,3 +96,38 @@ def test_deleting_the_minimum_seeks_to_the_next_record_only() -> None:
 def test_rows_with_a_null_do_not_count() -> None:
     slot = OneSlot()
     assert apply(slot, [("g", None, 1), ("g", 3, 1)], {}) == {"g": (1, 3, 3)}
+
+
+_WRITE = st.tuples(
+    st.sampled_from("abcdef"), st.one_of(st.none(), st.tuples(st.sampled_from("gh"), st.one_of(st.none(), st.text("x\0y", max_size=3))))
+)
+
+
+@given(st.lists(st.lists(_WRITE, max_size=8), max_size=6), st.integers(1, 3))
+def test_extremes_by_row_are_those_of_the_rows_that_are_there(batches: list[list[tuple[str, Any]]], producers: int) -> None:
+    """Rows move between groups and values; parts come from several producers, which split the rows among them."""
+    codec, operator = KeyCodec((STRING,)), Ordered(_TABLE, (STRING,), by_row=True)
+    slot, rows = OneSlot(), dict[str, tuple[str, str | None]]()
+    ends: dict[str, tuple[bytes | None, bytes | None]] = {}
+    for batch in batches:
+        before, rows = rows, {**rows, **dict(batch)}
+        rows = {row: content for row, content in rows.items() if content is not None}
+        changes = [(row, *old, -1) for row, old in sorted(before.items()) if rows.get(row) != old]
+        changes += [(row, *new, 1) for row, new in sorted(rows.items()) if before.get(row) != new]
+        if not changes:
+            continue
+        keys, _ = group(pa.array([c[1].encode() for c in changes], pa.binary()))
+        names = [k.decode() for k in keys.to_pylist()]
+        parts = []
+        for producer in range(producers):
+            mine = [c for c in changes if ord(c[0]) % producers == producer]
+            data = {"c0": pa.array([c[2] for c in mine], pa.string()), WEIGHT: pa.array([c[3] for c in mine], pa.int64())}
+            table = pa.table({**data, ID: pa.array([c[0].encode() for c in mine], pa.binary())})
+            parts.append(operator.partial(table, [0], keys, np.array([names.index(c[1]) for c in mine], np.int64)))
+        shard = slot.shard()
+        found = operator.apply(shard, keys, parts, *(pa.array([ends.get(n, (None, None))[i] for n in names], pa.binary()) for i in (0, 1)))
+        shard.commit()
+        ends.update(zip(names, zip(found.least.to_pylist(), found.greatest.to_pylist(), strict=True), strict=True))
+        for name in names:
+            values = sorted(codec.encode_one([v]) for g, v in rows.values() if g == name and v is not None)
+            assert ends[name] == ((values[0], values[-1]) if values else (None, None))
