@@ -25,6 +25,8 @@ def _one(settings: Settings, view: str) -> MemoryPeak:
     log = settings.log(ops=settings.memory_ops)
     path = settings.work / "memory"
     with fresh(path, members(view)) as database:
+        with pipeline(path, settings.work, "catch_up") as first:
+            first.finish()  # views are live before the backlog is written, so that it is worked off from the log
         backlog = database.write(log, _CALL)
         with pipeline(path, settings.work, "catch_up") as waiting, process.Sampler(waiting.child.pid) as sampler:
             start = time.perf_counter()
