@@ -10,13 +10,13 @@ import pyarrow as pa
 from sqlglot import exp
 
 from belvedere import modify
-from belvedere.errors import SqlError
+from belvedere.errors import SchemaError, SqlError, Unsupported
 from belvedere.result import Message, Query, Result, Rows
 from belvedere.sql import explain
 from belvedere.sql.dialect import defining_query, parse, sql_of
 from belvedere.sql.expressions import sql_type
 from belvedere.sql.planner import plan_view
-from belvedere.types import Column, Schema
+from belvedere.types import Column, Schema, SqlType
 from belvedere.views import catalog
 from belvedere.views.definitions import TableDefinition, ViewDefinition
 
@@ -67,9 +67,7 @@ def _create_table(db: Database, statement: exp.Create) -> Result:
             if any(isinstance(k, exp.PrimaryKeyColumnConstraint) for k in kinds):
                 key.append(part.name)
             nullable = not any(isinstance(k, exp.NotNullColumnConstraint) and not k.args.get("allow_null") for k in kinds)
-            if part.kind is None:
-                raise SqlError(f"column {part.name} has no type")
-            columns.append(Column(part.name, sql_type(part.kind), nullable))
+            columns.append(Column(part.name, _column_type(part), nullable))
         else:
             raise SqlError(f"{sql_of(part)} is not understood in CREATE TABLE")
     spelled = {c.name.lower(): c.name for c in columns}
@@ -80,6 +78,15 @@ def _create_table(db: Database, statement: exp.Create) -> Result:
         raise SqlError(f"before_images = {images} is not understood: use true or false")
     made = catalog.create_table(db.store, name, schema, images == "true", exists)
     return Message(f"table {name} created" if made else f"table {name} exists already")
+
+
+def _column_type(column: exp.ColumnDef) -> SqlType:
+    if column.kind is None:
+        raise SqlError(f"column {column.name} has no type")
+    try:
+        return sql_type(column.kind)
+    except Unsupported as error:
+        raise SchemaError(f"column {column.name}: {error.instead or error}") from error
 
 
 def _create_view(db: Database, statement: exp.Create, text: str) -> Result:
@@ -99,18 +106,21 @@ def _create_view(db: Database, statement: exp.Create, text: str) -> Result:
 
 def _drop(db: Database, statement: exp.Drop, text: str) -> Result:
     exists = bool(statement.args.get("exists"))
-    targets = statement.args.get("tables") or [statement.this]
-    for target in targets:
+    said = []
+    for target in statement.args.get("tables") or [statement.this]:
         name = _name(target)
         if statement.kind == "VIEW":
-            catalog.drop_view(db.store, name, exists)
+            there = catalog.drop_view(db.store, name, exists)
         elif statement.kind == "TABLE":
             dropped = catalog.drop_table(db.store, name, exists)
+            there = dropped is not None
             if dropped is not None:
                 db.store.base.drop(dropped.id)
         else:
             raise SqlError(f"DROP {statement.kind} is not understood here")
-    return Message(f"{', '.join(_name(t) for t in targets)} dropped")
+        kind = statement.kind.lower()
+        said.append(f"{kind} {name} dropped" if there else f"there is no {kind} {name}")
+    return Message(", ".join(said))
 
 
 def _describe(db: Database, statement: exp.Describe, text: str) -> Result:

@@ -71,6 +71,7 @@ def test_a_single_row_that_does_not_fit_is_refused(db: belvedere.Database, row: 
         ("CREATE TABLE t (a INT)", SchemaError, "add PRIMARY KEY"),
         ("CREATE TABLE t (a INT, a INT, PRIMARY KEY (a))", SchemaError, "two columns a"),
         ("CREATE TABLE t (a ARRAY<INT>, PRIMARY KEY (a))", BelvedereError, "not supported"),
+        ("CREATE TABLE t (a TINYINT, PRIMARY KEY (a))", SchemaError, "column a: type 'TINYINT' is not supported: use one of"),
         ("CREATE TABLE orders (a INT, PRIMARY KEY (a))", CatalogError, "exists already"),
         ("CREATE TABLE t (a INT, PRIMARY KEY (b))", SchemaError, "no column 'b'"),
         ("CREATE TABLE t (a INT, PRIMARY KEY (a)) WITH (colour = 'red')", SqlError, "unknown option"),
@@ -105,6 +106,14 @@ def test_statements_that_cannot_be_done_say_why_and_change_nothing(
     assert message.lower() in str(refused.value).lower()
     assert only_the_good_row(db)
     assert not db.state().views
+
+
+def test_a_view_over_a_view_is_refused_by_name(db: belvedere.Database) -> None:
+    db.sql("CREATE MATERIALIZED VIEW v AS SELECT id FROM orders")
+    with pytest.raises(Unsupported, match="a view over the view v"):
+        db.sql("CREATE MATERIALIZED VIEW w AS SELECT id FROM v")
+    assert str(db.sql("DROP MATERIALIZED VIEW IF EXISTS w")) == "there is no view w"
+    assert str(db.sql("DROP MATERIALIZED VIEW v")) == "view v dropped"
 
 
 def test_a_full_store_refuses_a_write_as_a_whole_and_stays_usable(tmp_path: Path) -> None:

@@ -19,8 +19,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from belvedere.errors import CatalogError, SchemaError
+from belvedere.errors import CatalogError, SchemaError, Unsupported
+from belvedere.sql.dialect import parse
 from belvedere.sql.planner import plan_view
+from belvedere.sql.query import relations
 from belvedere.stores.base import CatalogTransaction, Store
 from belvedere.types import Epoch, Position, Schema
 from belvedere.views.definitions import DROPPED, LIVE, LOADING, REQUESTED, TableDefinition, ViewDefinition, ViewStatus
@@ -157,7 +159,11 @@ def create_view(
         replacing = json.loads(entry) if entry and replace_it and json.loads(entry)["kind"] == "view" else None
         if replacing is None and _exists(t, name, if_not_exists, "view"):
             return False
-        tables = [d.info for d in read_state(t).tables.values()]
+        state = read_state(t)
+        for relation in relations(parse(select)):
+            if relation.lower() in state.views:
+                raise Unsupported(f"a view over the view {relation}", "write its SELECT over the base table")
+        tables = [d.info for d in state.tables.values()]
         planned = plan_view(select, key, tables, lambda: new_id(t))
         view = ViewDefinition(new_id(t), name, select, tuple(key), consistency, planned, time.time())
         t.put(f"view/{view.id}", view.to_bytes())
