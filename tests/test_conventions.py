@@ -42,7 +42,7 @@ PLUGINS: dict[str, set[str]] = {
 CONTRACTS = {"stores", "stores.base", "sources", "sources.base"}
 BELOW_CONTRACTS = {"errors", "types", "encoding", "changelog"}
 # Packages that may import everything and that no layer but the last imports. So may all other modules directly in belvedere.
-FREE = {"bench"}
+FREE = {"bench", "cost"}
 
 # Spark 4.3 asks for pandas in these, although no pandas is needed to run Arrow tasks; pandas is not a dependency of ours.
 NEEDS_PANDAS = {"mapInArrow", "mapInPandas", "applyInArrow", "applyInPandas", "toPandas", "pandas_udf"}

@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from sqlglot import exp
 
 from belvedere import modify
+from belvedere.cost import Cost, estimate
+from belvedere.cost.text import shown
 from belvedere.errors import SchemaError, SqlError, Unsupported
+from belvedere.operators.graph import bind
 from belvedere.result import Message, Query, Result, Rows
 from belvedere.sql import explain
 from belvedere.sql.dialect import defining_query, parse, sql_of
 from belvedere.sql.expressions import sql_type
-from belvedere.sql.planner import plan_view
+from belvedere.sql.planner import PlannedView, plan_view
 from belvedere.types import Column, Schema, SqlType
 from belvedere.views import catalog
+from belvedere.views.catalog import CatalogState
 from belvedere.views.definitions import TableDefinition, ViewDefinition
 
 if TYPE_CHECKING:
@@ -97,8 +103,8 @@ def _create_view(db: Database, statement: exp.Create, text: str) -> Result:
     key = [part.strip() for part in options.get("key", "").split(",") if part.strip()]
     if isinstance(statement.this, exp.Schema):
         raise SqlError("a column list after the view's name is not understood: name the columns with AS in the SELECT")
-    name, exists, replace = _name(statement.this), bool(statement.args.get("exists")), bool(statement.args.get("replace"))
-    made = catalog.create_view(db.store, name, defining_query(text), key, consistency, replace, exists)
+    name, exists, again = _name(statement.this), bool(statement.args.get("exists")), bool(statement.args.get("replace"))
+    made = catalog.create_view(db.store, name, defining_query(text), key, consistency, again, exists)
     if not made:
         return Message(f"view {name} exists already")
     return Message(f"view {name} requested: it is built by the next catch_up() or by a running pipeline")
@@ -151,7 +157,7 @@ _KINDS: dict[type[exp.Expression], Callable[[Database, Any, str], Result]] = {
 
 
 def _command(db: Database, text: str) -> Result:
-    """Statements that sqlglot leaves to us: SHOW and EXPLAIN."""
+    """Statements that sqlglot leaves to us: SHOW, EXPLAIN and EXPLAIN COST."""
     words = " ".join(text.strip().rstrip(";").split())
     if re.fullmatch(r"(?i)show tables", words):
         return Rows(_names([(t.name, "table") for t in db.state().tables.values()]))
@@ -160,6 +166,8 @@ def _command(db: Database, text: str) -> Result:
         return Rows(_names([(v.name, state.status[v.id].state) for v in state.views.values()], "state"))
     if match := re.fullmatch(r"(?i)show create (?:table|view|materialized view) (\S+)", words):
         return Message(create_text(_relation(db, match[1].strip("`"))))
+    if match := re.fullmatch(r"(?is)explain\s+cost\s+(.*)", text.strip().rstrip(";")):
+        return Message(shown(cost(db, match[1].strip())))
     if match := re.fullmatch(r"(?is)explain\s+(.*)", text.strip().rstrip(";")):
         return Message(_explain(db, match[1].strip()))
     raise SqlError(f"this statement is not understood: {words.split(' ')[0].upper()} ...")
@@ -170,14 +178,44 @@ def _explain(db: Database, what: str) -> str:
     state = db.state()
     if re.fullmatch(r"[`\w]+", what):
         view = state.view(what.strip("`"))
-        return explain.explain(view.planned, view.name, list(state.tables.values()))
+        return explain.explain(view.planned, view.name, list(state.tables.values()), users(state, view.id) if view.bound else {})
+    name, planned = _trial(state, what)
+    return explain.explain(planned, name, list(state.tables.values()), users(state))
+
+
+def cost(db: Database, what: str) -> Cost:
+    """What a view would cost: a CREATE MATERIALIZED VIEW or SELECT as if it were one, or a view that is there, by its name."""
+    state = db.state()
+    tables = list(state.tables.values())
+    if re.fullmatch(r"[`\w]+", what):
+        view = state.view(what.strip("`"))
+        if view.bound:
+            return estimate(db.store, view.name, view.planned, tables, users(state, view.id))
+        what = create_text(view)
+    name, planned = _trial(state, what)
+    return estimate(db.store, name, planned, tables, users(state))
+
+
+def _trial(state: CatalogState, what: str) -> tuple[str, PlannedView]:
+    """The plan that a view would have, with the nodes that it would share; new nodes have negative ids."""
     statement = parse(what)
-    select = defining_query(what) if isinstance(statement, exp.Create) else what
-    key = _options(statement, VIEW_OPTIONS).get("key", "") if isinstance(statement, exp.Create) else ""
-    name = _name(statement.this) if isinstance(statement, exp.Create) else "(query)"
-    ids = iter(range(1, 1_000_000))
-    planned = plan_view(select, [k.strip() for k in key.split(",") if k.strip()], [t.info for t in state.tables.values()], ids.__next__)
-    return explain.explain(planned, name, list(state.tables.values()))
+    created = isinstance(statement, exp.Create)
+    options = _options(statement, VIEW_OPTIONS) if created else {}
+    key = [part.strip() for part in options.get("key", "").split(",") if part.strip()]
+    others = [v.info for v in state.views.values()]
+    planned = plan_view(defining_query(what) if created else what, key, [t.info for t in state.tables.values()], others)
+    existing = {n.id: n for v in state.definitions() for n in v.nodes}
+    nodes = bind(planned.nodes, existing.values(), count(-1, -1).__next__)
+    return _name(statement.this) if created else "(query)", replace(planned, nodes=nodes)
+
+
+def users(state: CatalogState, but: int = 0) -> dict[int, list[str]]:
+    """Which views use a node, apart from one of them."""
+    found: dict[int, list[str]] = {}
+    for view in sorted(state.definitions(), key=lambda v: v.name):
+        for node in view.nodes if view.id != but else ():
+            found.setdefault(node.id, []).append(view.name)
+    return found
 
 
 def create_text(found: TableDefinition | ViewDefinition) -> str:

@@ -79,13 +79,13 @@ def _lag_seconds(store: Store, committed: dict[str, Position], end: dict[str, Po
 
 def _view(store: Store, state: CatalogState, view: ViewDefinition, behind: int, seconds: float, epochs: list[dict[str, Any]]) -> ViewInfo:
     status = state.status[view.id]
-    tables = [t for n in view.planned.nodes for t in state_tables(n)]
+    tables = [t for n in view.nodes for t in state_tables(n)]
     counts = [store.state.count(slot, table) for table in tables for slot in range(store.state.slots)]
-    touched = sum(m["written"].get(str(view.planned.sink.table), 0) for m in epochs)
+    touched = sum(m["written"].get(str(view.planned.sink.table), 0) for m in epochs) if view.bound else 0
     live = status.state == LIVE
     return ViewInfo(
         view.name,
-        "in error" if status.in_error else status.state,
+        "in error" if state.in_error(view) else status.state,
         state.head.epoch if live else 0,
         behind,
         seconds,
@@ -93,7 +93,7 @@ def _view(store: Store, state: CatalogState, view: ViewDefinition, behind: int, 
         touched,
         sum(c for c, _ in counts),
         sum(b for _, b in counts),
-        status.in_error,
+        state.in_error(view),
     )
 
 

@@ -64,9 +64,9 @@ class OneSlot:
 
     def step_parts(self, operator: Stateful, prepared: Sequence[tuple[pa.Table, ...]]) -> pa.Table | None:
         shard = self.shard()
-        result = operator.step(shard, [list(parts) for parts in zip(*prepared, strict=True)])
+        emitted = list(operator.step(shard, [list(parts) for parts in zip(*prepared, strict=True)]))
         shard.commit()
-        return result
+        return pa.concat_tables(emitted) if emitted else None
 
     def records(self, table_id: TableId) -> dict[bytes, bytes]:
         reader = self.store.state.reader(0, self.epoch)

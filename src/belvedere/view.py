@@ -55,8 +55,9 @@ class View:
             if len(values) != len(rows.schema.key):
                 raise SchemaError(self._advice(rows.schema, len(values)))
             encoded = rows.keys.encode_one(values)
+            owner = rows.keys.encode_one(values[: rows.slot_columns]) if rows.slot_columns else encoded
             try:
-                value = self._store.state.get_one(slot_of(encoded, self._store.state.slots), epoch, table, encoded)
+                value = self._store.state.get_one(slot_of(owner, self._store.state.slots), epoch, table, encoded)
             except Stale:
                 continue
             return None if value is None else rows.decode_one(values, value)
@@ -91,8 +92,7 @@ class View:
         if self._before is not None:
             self._before()
         with open_cut(self._store) as cut:
-            view = self._check(cut)
-            return cut.rows(view, ViewRows.of(view).prefix(prefix) if prefix else b"", ordered, limit)
+            return cut.rows(self._check(cut), prefix, ordered, limit)
 
     def _definition(self) -> ViewDefinition:
         return self._cache.state().view(self.name)
@@ -104,7 +104,7 @@ class View:
     def _readable(self, state: CatalogState) -> ViewDefinition:
         view = state.view(self.name)
         status = state.status.get(view.id)
-        if status is None or status.state != LIVE or status.in_error:
+        if status is None or status.state != LIVE or state.in_error(view):
             check_readable(state, view, lambda v: self.problems())
         return view
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from belvedere.errors import Conflict, Stale, StoreError
-from belvedere.stores.base import CatalogTransaction, LogBlock, Store, Write
+from belvedere.stores.base import CatalogTransaction, LogBlock, Shard, Store, Write
 from belvedere.stores.registry import open_store
 
 TABLE, OTHER = 7, 8
@@ -45,6 +45,17 @@ def rows_of(
 
 def flat(batches: Iterator[tuple[pa.BinaryArray, pa.BinaryArray]]) -> list[tuple[bytes, bytes]]:
     return [pair for keys, values in batches for pair in zip(keys.to_pylist(), values.to_pylist(), strict=True)]
+
+
+def under(
+    shard: Shard, prefixes: list[bytes], limit: int | None = None, batch: int = 100_000, table: int = TABLE
+) -> list[tuple[int, bytes, bytes]]:
+    """What `scan_prefixes` gives, checked to come in batches that are not empty and not too long."""
+    found: list[tuple[int, bytes, bytes]] = []
+    for numbers, keys, values in shard.scan_prefixes(table, binary(*prefixes), limit, batch):
+        assert 0 < len(numbers) == len(keys) == len(values) <= batch
+        found += zip(numbers.tolist(), keys.to_pylist(), values.to_pylist(), strict=True)
+    return found
 
 
 def write_epoch(store: Store, epoch: int, changes: dict[bytes, bytes | None], table: int = TABLE, slot: int = 0) -> None:
@@ -353,6 +364,9 @@ def test_reads_are_the_same_before_during_and_after_another_attempt_of_the_epoch
             list(shard.scan(TABLE, b"050", b"151", reverse=True)),
             flat(shard.scan_batches(TABLE, b"", None, batch=11)),
             flat(shard.scan_batches(TABLE, b"100", b"1005")),
+            under(shard, [b"00", b"05", b"1", b"29"]),
+            under(shard, [b"00", b"05", b"1", b"29"], limit=3, batch=2),
+            under(shard, [b""], batch=7),
         ]
 
     first = everything()
@@ -371,6 +385,18 @@ def test_lazy_scans_go_on_while_another_attempt_of_the_epoch_commits(store: Stor
     seen_backwards.extend(backwards)
     assert [key for key, _ in seen] == [b"%05d" % i for i in range(20_000)]
     assert seen_backwards == seen[::-1]
+
+
+def test_prefix_scans_go_on_while_another_attempt_of_the_epoch_commits(store: Store) -> None:
+    write_epoch(store, 1, {b"%03d/%02d" % (i, j): b"v" for i in range(100) for j in range(i % 20)})
+    prefixes = binary(*(b"%03d/" % i for i in range(0, 100, 3)))
+    expected = under(store.state.shard(0, 2), prefixes.to_pylist())
+    scan = store.state.shard(0, 2).scan_prefixes(TABLE, prefixes, batch=10)
+    batches = [next(scan)]
+    write_epoch(store, 2, {b"%03d/%02d" % (i, j): None if j % 2 else b"new" for i in range(100) for j in range(30)})
+    batches += scan
+    assert [number for numbers, _, _ in batches for number in numbers.tolist()] == [number for number, _, _ in expected]
+    assert flat(batch[1:] for batch in batches) == [record[1:] for record in expected]
 
 
 def test_another_attempt_of_the_epoch_changes_nothing(store: Store) -> None:
@@ -410,6 +436,8 @@ def test_every_read_and_the_commit_of_a_late_attempt_raise(store: Store) -> None
         lambda: list(shard.scan(OTHER, b"", None)),
         lambda: list(shard.scan(OTHER, b"", None, reverse=True)),
         lambda: list(shard.scan_batches(OTHER, b"", None)),
+        lambda: list(shard.scan_prefixes(OTHER, binary(b"a"))),
+        lambda: list(shard.scan_prefixes(OTHER, binary())),
         shard.commit,
         store.state.shard(0, 1).commit,
     ):
@@ -470,6 +498,25 @@ def test_scans_start_at_the_first_or_last_record_of_a_range(store: Store) -> Non
         assert next(shard.scan(TABLE, low, high), None) == next(iter(inside), None)
         assert flat(shard.scan_batches(TABLE, low, high, batch=3)) == inside
         assert flat(store.state.reader(0, 1).scan(TABLE, low, high, batch=3)) == inside
+
+
+def test_prefix_scans_give_the_records_of_each_prefix_and_its_number(store: Store) -> None:
+    sizes = {b"a": 3, b"b": 0, b"c": 700, b"c\x00": 1, b"d": 40, b"\xfe\xff": 5, b"\xff": 2}
+    keys = sorted({name + b"|%04d" % i for name, size in sizes.items() for i in range(size)} | {b"e", b"e\xff", b"e\xff\xff", b"f"})
+    write_epoch(store, 1, {key: b"v" + key for key in keys})
+    write_epoch(store, 1, {b"a|x": b"other table"}, OTHER)
+    write_epoch(store, 1, {b"a|x": b"other table"}, TABLE - 1)
+    shard = store.state.shard(0, 2)
+    long = b"c" + b"\xfe" * 600  # longer than a store's keys
+    several, odd = [b"a", b"b", b"c", b"d|", b"e", b"e\xff", b"f"], [b"c\x00|", b"c|03", long, b"c\xff", b"\xfe", b"\xff"]
+    for prefixes in ([b""], several, odd, [b"b"], [b"g", b"h"], [keys[0], keys[9], keys[-1]]):
+        for limit, batch in [(None, 100_000), (None, 3), (1, 100_000), (5, 4), (64, 100), (0, 10)]:
+            found = under(shard, prefixes, limit, batch)
+            inside = [[(i, key, b"v" + key) for key in keys if p <= key < p + b"\xff"][:limit] for i, p in enumerate(prefixes)]
+            assert found == [record for part in inside for record in part]
+    assert under(shard, [b"a"], table=LAST_TABLE) == []
+    write_epoch(store, 2, {b"a": b"1", b"\xff\x00": b"2"}, LAST_TABLE)
+    assert under(store.state.shard(0, 3), [b"", b"\xff"], table=LAST_TABLE) == [(0, b"a", b"1"), (1, b"\xff\x00", b"2")]
 
 
 def test_slots_are_apart(store: Store) -> None:

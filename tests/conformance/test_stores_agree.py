@@ -19,6 +19,7 @@ from belvedere.stores.memory import MemoryStore
 
 TABLES = (1, 2)
 KEYS = [b"", b"a", b"ab", b"c\x00", b"c\x00\x00", b"\xff\xff"]
+PREFIXES = [b"a", b"b", b"c\x00", b"\xff"]
 keys = st.sampled_from(KEYS)
 values = st.one_of(st.none(), st.binary(max_size=3))
 tables = st.sampled_from(TABLES)
@@ -32,6 +33,11 @@ def binary(items: list[bytes | None] | list[bytes]) -> pa.BinaryArray:
 
 def listed(batches: Any) -> list[tuple[bytes, bytes]]:
     return [pair for found, values in batches for pair in zip(found.to_pylist(), values.to_pylist(), strict=True)]
+
+
+def prefixed(shard: Shard, table: int, prefixes: list[bytes], limit: int | None) -> list[tuple[int, bytes, bytes]]:
+    batches = shard.scan_prefixes(table, binary(prefixes), limit, batch=2)
+    return [r for ns, ks, vs in batches for r in zip(ns.tolist(), ks.to_pylist(), vs.to_pylist(), strict=True)]
 
 
 def outcome(call: Callable[[], Any]) -> Any:
@@ -96,6 +102,8 @@ class StateAgrees(Agreeing):
             list(shard.scan(table, low, high)),
             list(shard.scan(table, low, high, reverse=True)),
             listed(shard.scan_batches(table, low, high, batch=2)),
+            prefixed(shard, table, [low], None),
+            *(prefixed(shard, table, PREFIXES, limit) for limit in (None, 1)),
         ]
 
     @precondition(lambda self: self.attempts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from belvedere.sql.planner import ViewInfo
 from belvedere.types import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, Column, Schema, decimal
 from belvedere.views.definitions import TableDefinition
 
@@ -29,4 +30,13 @@ LINES = TableDefinition(
     before_images=False,
     delta=3,
 )
-TABLES = [ORDERS, LINES]
+CUSTOMERS = TableDefinition(
+    4,
+    "customers",
+    Schema((Column("id", BIGINT, False), Column("name", STRING), Column("region", STRING), Column("manager", BIGINT)), ("id",)),
+)
+TABLES = [ORDERS, LINES, CUSTOMERS]
+VIEWS = [
+    ViewInfo("totals", "SELECT region, sum(amount) AS total FROM orders GROUP BY region", ("region", "total")),
+    ViewInfo("paid", "SELECT id, region, amount FROM orders WHERE status = 'paid'", ("id", "region", "amount")),
+]

@@ -28,7 +28,7 @@ from belvedere.types import BIGINT, INT, Schema, SqlType
 
 Row = tuple[Any, ...]
 FAILED = "failed"  # instead of a row whose expression raises
-_NAMES = {exp.Sum: "sum", exp.Avg: "avg", exp.Min: "min", exp.Max: "max"}
+_NAMES: dict[type[exp.Expr], str] = {exp.Sum: "sum", exp.Avg: "avg", exp.Min: "min", exp.Max: "max"}
 _engine = connect()
 _engine.execute("PRAGMA disable_optimizer")  # which would evaluate constants in branches that no row takes
 
@@ -144,9 +144,9 @@ class Oracle:
         resolve = _resolver(names, types)
         self.shown = [lower(_replaced(node, places), resolve) for node, _ in self.items]
         having = lower(_replaced(self.having, places), resolve).sql if self.having is not None else None
-        self.present = Evaluator(names, types, having, [t.sql for t in self.shown])
+        self.present = Evaluator(names, types, having, [t.sql for t in self.shown])  # type: ignore[arg-type]  # as above
 
-    def _call(self, node: exp.Expression) -> Call:
+    def _call(self, node: exp.Expr) -> Call:
         condition = node.expression.this if isinstance(node, exp.Filter) else None
         inner = node.this if isinstance(node, exp.Filter) else node
         if isinstance(inner, exp.CountIf):
@@ -161,7 +161,7 @@ class Oracle:
         result = BIGINT if function in ("count", "distinct") else aggregate_type(function, kinds[0])
         return Call(function, places, kinds, result)  # type: ignore[arg-type]  # as above
 
-    def _argument(self, node: exp.Expression | None, condition: exp.Expression | None) -> int:
+    def _argument(self, node: exp.Expr | None, condition: exp.Expr | None) -> int:
         """A leaf column with the argument of a call where the condition holds, else NULL; without an argument it is 1."""
         value = lower(node, self.resolve) if node is not None else Typed("CAST(1 AS INTEGER)", INT)
         if condition is not None:
@@ -172,7 +172,7 @@ class Oracle:
     def recompute(self, rows: dict[bytes, Row], images: dict[bytes, bytes]) -> Expected:
         """`images` identifies the content of each row, so that what was computed for it can be found again."""
         found = self.evaluate({(key, images[key]): row for key, row in rows.items()})
-        leaf = {key[0]: values for key, values in found.items() if values is not None and values != FAILED}
+        leaf = {key[0]: values for key, values in found.items() if isinstance(values, tuple)}
         errors = sum(values == FAILED for values in found.values())
         fitting = {key: values for key, values in leaf.items() if not self._too_long(values, len(key))}
         errors += len(leaf) - len(fitting)
@@ -216,7 +216,7 @@ class Oracle:
         good = {key: row for key, row in reduced.items() if FAILED not in row}
         shown = self.present({row_identity(row): row for row in good.values()})
         errors += len(reduced) - len(good) + sum(row == FAILED for row in shown.values())
-        found = self._checked([r for r in shown.values() if r is not None and r != FAILED], errors)
+        found = self._checked([r for r in shown.values() if isinstance(r, tuple)], errors)
         return Expected(found.rows, found.errors, groups, {name: self._of(name, reduced) for name in ("min", "max", "distinct")})
 
     def _of(self, function: str, reduced: dict[Row, Row]) -> dict[Row, Row]:
@@ -299,8 +299,8 @@ def _length(row: Row, types: Sequence[SqlType | None], key: Sequence[int]) -> in
     return len(KeyCodec(tuple(types[i] for i in key)).encode_one([row[i] for i in key]))  # type: ignore[misc]  # columns have types
 
 
-def _items(tree: exp.Expression, schema: Schema) -> list[tuple[exp.Expression, str]]:
-    found: list[tuple[exp.Expression, str]] = []
+def _items(tree: exp.Expr, schema: Schema) -> list[tuple[exp.Expr, str]]:
+    found: list[tuple[exp.Expr, str]] = []
     for node in tree.expressions:
         if isinstance(node, exp.Star):
             found += [(exp.column(name), name) for name in schema.names]
@@ -309,7 +309,7 @@ def _items(tree: exp.Expression, schema: Schema) -> list[tuple[exp.Expression, s
     return found
 
 
-def _groups(tree: exp.Expression, items: list[tuple[exp.Expression, str]]) -> list[exp.Expression]:
+def _groups(tree: exp.Expr, items: list[tuple[exp.Expr, str]]) -> list[exp.Expr]:
     group = tree.args.get("group")
     by_alias = {name: node for node, name in items}
     found = []
@@ -327,13 +327,13 @@ def _resolver(names: Sequence[str], types: Sequence[SqlType | None]) -> Callable
     return lambda column: Typed(f'"{column.name}"', kinds[column.name])
 
 
-def _outermost_calls(node: exp.Expression) -> list[exp.Expression]:
+def _outermost_calls(node: exp.Expr) -> list[exp.Expr]:
     if isinstance(node, exp.Filter | exp.AggFunc):
         return [node]
     return [call for child in node.iter_expressions() for call in _outermost_calls(child)]
 
 
-def _replaced(node: exp.Expression, places: dict[str, str]) -> exp.Expression:
+def _replaced(node: exp.Expr, places: dict[str, str]) -> exp.Expr:
     if _text(node) in places:
         return exp.column(places[_text(node)])
     copy = node.copy()
@@ -344,7 +344,7 @@ def _replaced(node: exp.Expression, places: dict[str, str]) -> exp.Expression:
     return copy
 
 
-def _text(node: exp.Expression) -> str:
+def _text(node: exp.Expr) -> str:
     return node.sql(dialect=SparkSql)
 
 

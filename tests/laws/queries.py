@@ -49,6 +49,8 @@ class View:
     select: str
     key: tuple[str, ...]
     shape: str
+    types: tuple[SqlType, ...] = ()  # of its columns, if the writer knows them
+    shapes: frozenset[str] = frozenset()  # all that is somewhere inside
 
 
 class Writer:

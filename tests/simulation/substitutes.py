@@ -6,7 +6,7 @@ simulator notices.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from fractions import Fraction
@@ -18,6 +18,7 @@ import pyarrow as pa
 from belvedere.errors import Stale
 from belvedere.operators import exact, select
 from belvedere.operators.engine import evaluate
+from belvedere.operators.graph import Node
 from belvedere.pipeline import coordinator, manager, source
 from belvedere.pipeline.intent import Intent
 from belvedere.readers import cut
@@ -25,6 +26,7 @@ from belvedere.readers.cut import Cut
 from belvedere.sql.planner import PlannedView, plan_view
 from belvedere.stores.base import Shard, Store
 from belvedere.views import catalog
+from belvedere.views.definitions import ViewDefinition
 
 
 @contextmanager
@@ -88,21 +90,14 @@ def unseen_pins() -> Iterator[None]:
 @contextmanager
 def ids_again() -> Iterator[None]:
     """R7: a view that is created again gets the state tables of the one before."""
-    given: dict[tuple[str, tuple[str, ...]], list[int]] = {}
+    given: dict[tuple[str, tuple[str, ...]], ViewDefinition] = {}
+    bind = ViewDefinition.bind
 
-    def careless(text: str, key: Sequence[str], tables: Any, new_id: Callable[[], int]) -> PlannedView:
-        ids = given.setdefault((text, tuple(key)), [])
-        used = iter(range(100))
+    def careless(view: ViewDefinition, existing: Iterable[Node], new_id: Callable[[], int]) -> ViewDefinition:
+        before = given.setdefault((view.select, view.key), bind(view, existing, new_id))
+        return replace(view, planned=before.planned, bound=True)
 
-        def old_or_new() -> int:
-            number = next(used)
-            if number == len(ids):
-                ids.append(new_id())
-            return ids[number]
-
-        return plan_view(text, key, tables, old_or_new)
-
-    with patch.object(catalog, "plan_view", careless):
+    with patch.object(ViewDefinition, "bind", careless):
         yield
 
 

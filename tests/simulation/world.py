@@ -17,7 +17,7 @@ from belvedere.readers.cut import Cut
 from belvedere.stores import memory
 from belvedere.types import BIGINT, DOUBLE, STRING, Column, Schema
 from belvedere.views import catalog
-from belvedere.views.definitions import LIVE, TableDefinition, ViewDefinition, ViewStatus
+from belvedere.views.definitions import LIVE, TableDefinition, ViewDefinition
 from tests.simulation.mixes import Mix
 from tests.simulation.oracle import VIEWS, Content, Operation, Oracle, Row, View
 from tests.simulation.scheduler import Actor, Scheduler
@@ -178,9 +178,9 @@ class World:
             state = self.store.catalog.read(catalog.read_state)
             cut = Cut(self.store, state.head.epoch, state.head.vector, state)
             for definition in readable(cut):
-                self._judge_view(when, definition, state.status[definition.id], cut)
+                self._judge_view(when, definition, cut)
 
-    def _judge_view(self, when: str, definition: ViewDefinition, status: ViewStatus, cut: Cut) -> None:
+    def _judge_view(self, when: str, definition: ViewDefinition, cut: Cut) -> None:
         try:
             seen = content(cut.rows(definition))
         except Exception as error:  # a state that cannot even be read, such as a row that is there -1 times
@@ -188,8 +188,9 @@ class World:
         self.compare(when, definition, cut.epoch, cut.vector, seen)
         view, table = self.view_of(definition.select)
         wrong = view.errors(self.oracle.rows(table, cut.vector))
-        if status.in_error != wrong:
-            self.violate(f"{when}: view {definition.name} says that {status.in_error} rows are in error, but {wrong} are")
+        said = cut.state.in_error(definition)
+        if said != wrong:
+            self.violate(f"{when}: view {definition.name} says that {said} rows are in error, but {wrong} are")
 
     @property
     def dry(self) -> bool:

@@ -11,9 +11,16 @@ from belvedere.bench.figures import PUBLISHED
 from belvedere.bench.peers import duckdb_refresh, lmdb_by_hand
 from belvedere.bench.results import END_TO_END, MAINTAIN, Results
 from belvedere.bench.targets import EPOCH
-from belvedere.bench.views import NAMES
+from belvedere.bench.views import EVERY
 
-_LABELS = {"V1": "V1\nselection", "V2": "V2\ncount, sum", "V3": "V3\nmin, max", "V4": "V4\nindex", "V_all": "V_all\nthe four"}
+_LABELS = {
+    "V1": "V1\nselection",
+    "V2": "V2\ncount, sum",
+    "V3": "V3\nmin, max",
+    "V4": "V4\nindex",
+    "V_all": "V_all\nthe four",
+    "V5": "V5\njoin",
+}
 _PUBLISHED = {"dbsp 0.375 (Feldera), 2 workers": "#b9a7d6", "Flink SQL 2.3, heap state": "#d8cfe6"}
 
 
@@ -69,12 +76,12 @@ def _series(results: Results) -> list[_Series]:
         rows.insert(1, _Series(f"belvedere maintain, epochs of {EPOCH:,}", "#3f9cc0", _each(ours(MAINTAIN, EPOCH))))
     published = {p.engine: p for p in PUBLISHED}
     return rows + [
-        _Series(f"{name}, not in this run", c, [published[name].kops.get(v) for v in NAMES], "//") for name, c in _PUBLISHED.items()
+        _Series(f"{name}, not in this run", c, [published[name].kops.get(v) for v in EVERY], "//") for name, c in _PUBLISHED.items()
     ]
 
 
 def _each(value: Callable[[str], float | None]) -> list[float | None]:
-    return [value(view) for view in NAMES]
+    return [value(view) for view in EVERY]
 
 
 def _kops(ops_per_s: float | None) -> float | None:
@@ -93,7 +100,7 @@ def _bars(axes: Any, series: _Series, number: int, count: int) -> None:
 
 def _dress(axes: Any, results: Results) -> None:
     axes.set_yscale("log")
-    axes.set_xticks(range(len(NAMES)), [_LABELS[view] for view in NAMES])
+    axes.set_xticks(range(len(EVERY)), [_LABELS[view] for view in EVERY])
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     axes.set_ylabel("thousand operations per second (log)")
     axes.set_ylim(bottom=10)

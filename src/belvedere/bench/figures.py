@@ -2,7 +2,7 @@
 
 Measured 2026-11-15 on 2 cores and 24 GiB: 1 M operations, 250 k keys, 1,000 groups, uniform. Thousand operations per
 second, end to end, start-up excluded, one or two runs; differences below 30 % are noise. Batches of 10,000 operations
-unless said. V5 is the join `R JOIN S ON grp` over a log of two tables, 20 % of it on the small one; it is not run here.
+unless said. V5 is the join `r JOIN s ON grp` over a log of two tables, 20 % of it on the small one.
 The log holds no before-images, so like is compared with like only beside our *end to end*.
 """
 

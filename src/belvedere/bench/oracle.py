@@ -19,16 +19,22 @@ Log: TypeAlias = Path | pa.Table
 _LATEST = """CREATE TABLE r AS SELECT key, last.grp AS grp, last.val AS val FROM (
     SELECT key, max_by({'op': op, 'grp': grp, 'val': val}, (part, seq)) AS last FROM ops GROUP BY key
 ) WHERE last.op = 'put'"""
+_LATEST_OF_R = _LATEST.replace("FROM ops", "FROM ops WHERE tbl = 'R'")
+_LATEST_OF_S = "CREATE TABLE s AS SELECT grp, max_by(name, (part, seq)) AS name FROM ops WHERE tbl = 'S' GROUP BY grp"
 
 
 class Oracle:
     """The base table after the given logs, ready to be asked for any view."""
 
+    columns = "seq, op, key, grp, val"
+    tables: tuple[str, ...] = (_LATEST,)
+
     def __init__(self, logs: Sequence[Log]) -> None:
         self._db = duckdb.connect()
-        parts = [f"SELECT {i} AS part, seq, op, key, grp, val FROM {self._source(i, log)}" for i, log in enumerate(logs)]
+        parts = [f"SELECT {i} AS part, {self.columns} FROM {self._source(i, log)}" for i, log in enumerate(logs)]
         self._db.execute(f"CREATE VIEW ops AS {' UNION ALL '.join(parts)}")
-        self._db.execute(_LATEST)
+        for table in self.tables:
+            self._db.execute(table)
 
     def expected(self, view: View) -> pa.Table:
         return self._db.sql(view.duckdb).to_arrow_table()
@@ -53,3 +59,10 @@ class Oracle:
             return "read_parquet('{}')".format(str(log).replace("'", "''"))
         self._db.register(f"log{number}", log)
         return f"log{number}"
+
+
+class JoinOracle(Oracle):
+    """The same for logs of two tables (workload_join.py)."""
+
+    columns = "seq, tbl, op, key, grp, val, name"
+    tables = (_LATEST_OF_R, _LATEST_OF_S)

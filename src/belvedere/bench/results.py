@@ -134,6 +134,68 @@ class MemoryPeak:
 
 
 @dataclass(frozen=True, slots=True)
+class JoinCost:
+    """Microseconds per operation of the join V5 where every row of s has `matches` rows of r; `matched_us` per matched row of r.
+
+    Medians of epochs with operations on r alone, and on s alone.
+    """
+
+    matches: int
+    left_ops: int
+    left_us: float
+    right_ops: int
+    right_us: float
+    correct: bool
+
+    @property
+    def matched_us(self) -> float:
+        return self.right_us / self.matches
+
+
+@dataclass(frozen=True, slots=True)
+class ManyViews:
+    """Maintenance of many views of one table; `nodes` and `tables` as if each view had its own, `kept_*` what there really is."""
+
+    views: int
+    ops: int
+    seconds: float
+    size: int
+    nodes: int
+    kept_nodes: int
+    tables: int
+    kept_tables: int
+    correct: bool
+
+    @property
+    def us_per_op(self) -> float:
+        return self.seconds / self.ops * 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class TpchPoint:
+    """Cost of one changed row for a TPC-H query at a scale factor, in microseconds; median of `repeats` epochs of about `rows`."""
+
+    query: str
+    scale: float
+    base_rows: int
+    rows: int
+    repeats: int
+    maintain_us: float
+    correct: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FanOut:
+    """One row of the small side changes, and with it so many rows of the join: until committed, and the pipeline's peak."""
+
+    rows: int
+    seconds: float
+    resident_mb: int
+    anonymous_mb: int
+    correct: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Machine:
     cores: int
     memory_gib: int
@@ -161,6 +223,10 @@ class Results:
     scans: tuple[Scan, ...] = ()
     base_writes: tuple[BaseWrite, ...] = ()
     memory: tuple[MemoryPeak, ...] = ()
+    joins: tuple[JoinCost, ...] = ()
+    many_views: tuple[ManyViews, ...] = ()
+    tpch: tuple[TpchPoint, ...] = ()
+    fan_out: tuple[FanOut, ...] = ()
 
     def rate(self, figure: str, view: str, size: int | None = None, before_images: bool = True) -> Rate | None:
         """The figure's last measurement, or none."""

@@ -10,12 +10,15 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from belvedere.bench import process
-from belvedere.bench.peers import PeerResult, duckdb_refresh, lmdb_by_hand
+from belvedere.bench.peers import PeerResult, duckdb_refresh, duckdb_refresh_join, lmdb_by_hand
 from belvedere.bench.results import Results, merged
 from belvedere.bench.scenarios.settings import Settings
+from belvedere.bench.views import JOIN
 
-SCENARIOS = ("ingest", "maintain", "end_to_end", "freshness", "flatness", "single_put", "reads", "base_write_with_views", "memory")
-PEERS: dict[str, Callable[[Path, str, Path], PeerResult]] = {
+ONE_TABLE = ("ingest", "maintain", "end_to_end", "freshness", "flatness", "single_put", "reads", "base_write_with_views", "memory")
+SCENARIOS = (*ONE_TABLE, "join", "many_views", "tpch", "fan_out")
+_Measure = Callable[[Path, str, Path], PeerResult]
+PEERS: dict[str, _Measure] = {
     lmdb_by_hand.ENGINE: lmdb_by_hand.run,
     duckdb_refresh.ENGINE: duckdb_refresh.run,
 }
@@ -31,18 +34,26 @@ def run(settings: Settings, scenarios: Sequence[str] = SCENARIOS, say: Callable[
 
 
 def _parts(settings: Settings, scenarios: Sequence[str], say: Callable[[str], None]) -> Iterator[Results]:
-    yield from _peers(settings, say)
+    yield from _peers(settings, scenarios, say)
     for name in scenarios:
         say(name)
         yield Results.from_json(process.run_json(f"belvedere.bench.scenarios.{name}", *settings.arguments()))
-    yield from _peers(settings, say)
+    yield from _peers(settings, scenarios, say)
 
 
-def _peers(settings: Settings, say: Callable[[str], None]) -> Iterator[Results]:
+def _peers(settings: Settings, scenarios: Sequence[str], say: Callable[[str], None]) -> Iterator[Results]:
     state = settings.work / "peer"
-    for engine, measure in PEERS.items():
-        for view in settings.views:
-            say(f"{engine} {view}")
-            shutil.rmtree(state, ignore_errors=True)
-            yield Results(peers=(measure(settings.log(), view, state),))
+    for engine, view, log, measure in _comparisons(settings, scenarios):
+        say(f"{engine} {view}")
+        shutil.rmtree(state, ignore_errors=True)
+        yield Results(peers=(measure(log, view, state),))
     shutil.rmtree(state, ignore_errors=True)
+
+
+def _comparisons(settings: Settings, scenarios: Sequence[str]) -> Iterator[tuple[str, str, Path, _Measure]]:
+    """Only what a chosen scenario is held against."""
+    if set(scenarios) & set(ONE_TABLE):
+        for engine, measure in PEERS.items():
+            yield from ((engine, view, settings.log(), measure) for view in settings.views)
+    if "join" in scenarios:
+        yield duckdb_refresh.ENGINE, JOIN, settings.join_log(), duckdb_refresh_join.run

@@ -108,14 +108,14 @@ def _log(key: _Ints, grp: _Ints, val: _Ints, deletes: _Bools) -> pa.Table:
         {
             "seq": pa.array(np.arange(len(key)), pa.int64()),
             "op": pc.if_else(mask, "delete", "put"),
-            "key": _names("k", 9, key),
-            "grp": pc.if_else(mask, pa.scalar(None, pa.string()), _names("x", 6, grp)),
+            "key": numbered("k", 9, key),
+            "grp": pc.if_else(mask, pa.scalar(None, pa.string()), numbered("x", 6, grp)),
             "val": pa.array(val, pa.int64(), mask=deletes),
         }
     )
 
 
-def _names(letter: str, digits: int, numbers: _Ints) -> pa.StringArray:
+def numbered(letter: str, digits: int, numbers: _Ints) -> pa.StringArray:
     """`letter` and zero-padded digits for each number, built as one Arrow buffer."""
     if len(numbers) and int(numbers.max()) >= 10**digits:
         raise ValueError(f"{int(numbers.max())} does not fit into {digits} digits: use fewer keys or groups")

@@ -17,6 +17,10 @@ QUICK = {
     "probes": 5,
     "puts": 100,
     "reads": 2_000,
+    "matches": (1, 10),
+    "tpch_scales": (0.001, 0.002),
+    "tpch_orders": 50,
+    "fan_out": 20_000,
 }
 
 

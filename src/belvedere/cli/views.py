@@ -38,8 +38,8 @@ def described(db: Database) -> list[dict[str, Any]]:
     return [
         {
             "name": view.name,
-            "state": "in error" if state.status[view.id].in_error else state.status[view.id].state,
-            "table": tables[view.planned.source],
+            "state": "in error" if state.in_error(view) else state.status[view.id].state,
+            "tables": [tables[source] for source in view.planned.sources],
             "key": list(view.schema.key),
             "columns": {c.name: str(c.type) for c in view.schema.columns},
             "select": view.select,

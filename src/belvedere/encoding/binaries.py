@@ -156,7 +156,7 @@ def weave(pieces: Sequence[Piece], rows: int) -> pa.Array:
     if len(merged) == 1:
         return merged[0]
     lengths = [len(piece) if isinstance(piece, bytes) else equal_length(piece) for piece in merged]
-    if None not in lengths:
+    if None not in lengths and any(lengths):
         return _weave_equal(merged, lengths, rows)
     try:
         return pc.binary_join_element_wise(*(pa.scalar(p) if isinstance(p, bytes) else p for p in merged), b"")

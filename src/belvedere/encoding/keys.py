@@ -91,6 +91,16 @@ class KeyCodec:
         """The columns of keys, none of them NULL."""
         return _Reader(unpack(keys, _REACH)).columns(self.types)
 
+    def lengths(self, records: pa.BinaryArray) -> Positions:
+        """How long the key is that each record begins with; what follows it may be anything that does not begin with FF."""
+        packed = unpack(records, _REACH)
+        at = packed.starts
+        for kind in self.types:
+            valid = packed.gather(at, "u1") == 1
+            at = at + 1
+            at = np.where(valid, at + width(kind) if width(kind) else _string_ends(packed, at) + 1, at)
+        return at - packed.starts
+
     def _plain(self, run: list[_Typed]) -> list[Piece]:
         """Neighbouring fixed-width columns without NULLs, as one array of records."""
         return [fixed_binary(_records([(kind, self._ordered(array, kind)) for array, kind in run]))]

@@ -50,6 +50,23 @@ def decoder(kinds: Sequence[SqlType]) -> Callable[[bytes], tuple[Any, ...]]:
     return decode
 
 
+def prefix_length(key: bytes, kinds: Sequence[SqlType]) -> int:
+    """Where the tuple of these columns ends at the beginning of a longer key."""
+    at = 0
+    for kind in kinds:
+        value = key[at : at + 1] == VALUE
+        at += 1
+        if value and width(kind):
+            at += width(kind)
+        elif value:
+            while key[at : at + 1] != END or key[at : at + 2] == ESCAPED_ZERO:
+                if at >= len(key):
+                    raise _damaged(key, kinds)
+                at += 2 if key[at : at + 1] == ZERO else 1
+            at += 1
+    return at
+
+
 def _damaged(key: bytes, kinds: Sequence[SqlType]) -> SchemaError:
     return SchemaError(f"{key!r} is not a key of ({', '.join(map(str, kinds))}): was it written with another schema?")
 

@@ -23,7 +23,7 @@ from belvedere.encoding import KeyCodec, RowCodec
 from belvedere.operators import exact
 from belvedere.operators.base import ID, KEY, WEIGHT, columns
 from belvedere.operators.errors import error_rows, record_errors
-from belvedere.operators.grouping import Int128, Ints, group, group_count, group_sum
+from belvedere.operators.grouping import Int128, Ints, Wide, group, group_count, group_sum, wide_sum
 from belvedere.operators.ordered import Ordered, Touched
 from belvedere.operators.results import Call, result_of
 from belvedere.stores.base import Shard, TableId, Write
@@ -32,12 +32,16 @@ from belvedere.types import BIGINT, BINARY, SqlType, decimal
 GLOBAL = b""  # the key of the one group of an aggregate without GROUP BY
 
 
+_TOTALS: dict[str, tuple[SqlType, ...]] = {"double": (BINARY,), "wide": (decimal(38, 0), decimal(38, 0)), "int": ()}
+Total = Int128 | Wide | list[exact.Total]
+
+
 @dataclass(frozen=True, slots=True)
 class Argument:
     """One distinct argument list of the calls: numbers of input columns, and what has to be kept of it.
 
-    `total` is "" (nothing), "int" (an exact 128-bit sum) or "double" (an exact binary sum). `ordered` is the table of the
-    pre-aggregation, or 0; `by_row` says that it keeps rows, not counts (`operators.ordered`).
+    `total` is "" (nothing), "int" (an exact 128-bit sum), "wide" (a longer one) or "double" (an exact binary sum). `ordered` is the
+    table of the pre-aggregation, or 0; `by_row` says that it keeps rows, not counts (`operators.ordered`).
     """
 
     inputs: tuple[int, ...]
@@ -58,7 +62,7 @@ class Argument:
     def state(self) -> tuple[SqlType, ...]:
         kept: list[SqlType] = [BIGINT]
         if self.total:
-            kept.append(BINARY if self.total == "double" else decimal(38, self.scale))
+            kept += _TOTALS[self.total] or (decimal(38, self.scale),)
         if self.ordered:
             kept += [BIGINT, BINARY, BINARY]
         return tuple(kept)
@@ -71,7 +75,7 @@ class GroupState:
     exists: npt.NDArray[np.bool_]
     count: Ints
     non_null: list[Ints]
-    total: list[Int128 | list[exact.Total] | None]
+    total: list[Total | None]
     distinct: list[Ints | None]
     least: list[pa.Array | None]
     greatest: list[pa.Array | None]
@@ -95,7 +99,7 @@ class Aggregate:
     def codec(self) -> RowCodec:
         return RowCodec((BIGINT, *(t for a in self.arguments for t in a.state)))
 
-    def prepare(self, index: int, changes: pa.Table) -> tuple[pa.Table, ...]:
+    def prepare(self, port: int, changes: pa.Table) -> tuple[pa.Table, ...]:
         keys, codes = self._group(changes)
         weights = changes.column(WEIGHT).to_numpy()
         parts = [pa.array(group_count(codes, len(keys), weights))]
@@ -119,14 +123,25 @@ class Aggregate:
         keys, codes = group(codec.encode([encoded.dictionary]))
         return keys, codes[encoded.indices.to_numpy(zero_copy_only=False)] if len(encoded) else np.empty(0, np.int64)
 
-    def step(self, shard: Shard, parts: Sequence[Sequence[pa.Table]]) -> pa.Table:
+    def step(self, shard: Shard, parts: Sequence[Sequence[pa.Table]]) -> Iterator[pa.Table]:
         keys, delta = self._combine(parts[0])
         before = shard.get_many(self.table, keys)
         old = self._decode(before)
         new = self._added(old, delta, self._touched(shard, keys, parts[1:], old))
         after = self._encode(new)
         shard.write(Write(self.table, keys, after, before))
-        return self._emit(shard, keys, old, new)
+        images = [self._image(keys, old, -1), self._image(keys, new, +1)]
+        errors = pa.concat_tables([failed for _, failed in images])
+        if errors.num_rows:
+            record_errors(shard, self.errors, errors)
+        yield pa.concat_tables([image for image, _ in images])
+
+    def state_key(self, changes: pa.Table) -> pa.BinaryArray:
+        return changes.column(ID).combine_chunks()
+
+    def output(self, shard: Shard, low: bytes, high: bytes | None) -> Iterator[pa.Table]:
+        for keys, values in shard.scan_batches(self.table, low, high):
+            yield self._image(keys, self._decode(values), +1)[0]
 
     def start(self) -> pa.Table:
         """What `prepare` would say of an empty table: the part that gives a global aggregate its first row."""
@@ -164,7 +179,7 @@ class Aggregate:
         non_null, total, distinct, least, greatest = [], [], [], [], []
         for argument in self.arguments:
             non_null.append(_ints(next(state)))
-            total.append(_decoded_total(argument, next(state)) if argument.total else None)
+            total.append(_decoded_total(argument, state) if argument.total else None)
             distinct.append(_ints(next(state)) if argument.ordered else None)
             least.append(next(state) if argument.ordered else None)
             greatest.append(next(state) if argument.ordered else None)
@@ -187,30 +202,21 @@ class Aggregate:
         for i, argument in enumerate(self.arguments):
             data.append(pa.array(state.non_null[i]))
             total = state.total[i]
-            if isinstance(total, Int128):
-                data.append(total.to_decimal(argument.scale))
-            elif total is not None:
-                data.append(pa.array([exact.pack(t) for t in total], pa.binary()))
+            data += _encoded_total(argument, total) if total is not None else []
             if argument.ordered:
                 data += [pa.array(state.distinct[i]), state.least[i], state.greatest[i]]
         return pc.if_else(pa.array(state.exists), self.codec.encode(data), pa.scalar(None, pa.binary()))
 
-    def _emit(self, shard: Shard, keys: pa.BinaryArray, old: GroupState, new: GroupState) -> pa.Table:
+    def _image(self, keys: pa.BinaryArray, state: GroupState, weight: int) -> tuple[pa.Table, pa.Table]:
+        """The rows of these groups in this state, and error rows for those whose result overflows."""
         group_columns = KeyCodec(self.groups).decode(keys) if self.groups else []
-        images, failed = [], []
-        for state, weight in ((old, -1), (new, +1)):
-            results = [result_of(call, state, call.argument) for call in self.calls]
-            raised = np.zeros(len(keys), bool)
-            for _, overflow in results:
-                raised |= overflow
-            keep = pa.array(state.exists & ~raised)
-            failed.append(_failures(keys, state.exists & raised, weight))
-            data = [*group_columns, *(values for values, _ in results), pa.array(np.full(len(keys), weight)), keys]
-            images.append(pa.table(data, names=[*columns(len(self.types)), WEIGHT, ID]).filter(keep))
-        errors = pa.concat_tables(failed)
-        if errors.num_rows:
-            record_errors(shard, self.errors, errors)
-        return pa.concat_tables(images)
+        results = [result_of(call, state, call.argument) for call in self.calls]
+        raised = np.zeros(len(keys), bool)
+        for _, overflow in results:
+            raised |= overflow
+        data = [*group_columns, *(values for values, _ in results), pa.array(np.full(len(keys), weight)), keys]
+        rows = pa.table(data, names=[*columns(len(self.types)), WEIGHT, ID]).filter(pa.array(state.exists & ~raised))
+        return rows, _failures(keys, state.exists & raised, weight)
 
 
 def _failures(keys: pa.BinaryArray, mask: npt.NDArray[np.bool_], weight: int) -> pa.Table:
@@ -226,45 +232,59 @@ def _partial(argument: Argument, changes: pa.Table, codes: Ints, groups: int, we
             valid &= array.is_valid().to_numpy(zero_copy_only=False)
     live = np.where(valid, weights, 0)
     parts = [pa.array(group_count(codes, groups, live))]
+    return parts + _encoded_total(argument, _partial_total(argument, arrays[0], codes, groups, live)) if argument.total else parts
+
+
+def _partial_total(argument: Argument, array: pa.Array, codes: Ints, groups: int, weights: Ints) -> Total:
     if argument.total == "int":
-        parts.append(group_sum(codes, groups, _integers(arrays[0]), live).to_decimal(argument.scale))
-    elif argument.total == "double":
-        values = arrays[0].fill_null(0.0).to_numpy(zero_copy_only=False)
-        parts.append(pa.array([exact.pack(t) for t in exact.group_totals(codes, groups, values, live)], pa.binary()))
-    return parts
+        return group_sum(codes, groups, _integers(array), weights)
+    if argument.total == "wide":
+        return wide_sum(codes, groups, Int128.from_decimal(array), weights)
+    return exact.group_totals(codes, groups, array.fill_null(0.0).to_numpy(zero_copy_only=False), weights)
+
+
+def _encoded_total(argument: Argument, total: Total) -> list[pa.Array]:
+    if isinstance(total, Int128):
+        return [total.to_decimal(argument.scale)]
+    if isinstance(total, Wide):
+        return [total.high.to_decimal(0), total.low.to_decimal(0)]
+    return [pa.array([exact.pack(t) for t in total], pa.binary())]
 
 
 def _nothing(argument: Argument) -> list[pa.Array]:
     parts = [pa.array([0], pa.int64())]
-    if argument.total == "int":
-        parts.append(Int128.zeros(1).to_decimal(argument.scale))
-    elif argument.total == "double":
-        parts.append(pa.array([exact.pack(exact.ZERO)], pa.binary()))
-    return parts
+    zero: dict[str, Total] = {"int": Int128.zeros(1), "wide": Wide.zeros(1), "double": [exact.ZERO]}
+    return parts + _encoded_total(argument, zero[argument.total]) if argument.total else parts
 
 
-def _combined_total(
-    argument: Argument, at: Iterator[pa.ChunkedArray], codes: Ints, groups: int, ones: Ints
-) -> Int128 | list[exact.Total] | None:
+def _combined_total(argument: Argument, at: Iterator[pa.ChunkedArray], codes: Ints, groups: int, ones: Ints) -> Total | None:
     if not argument.total:
         return None
     column = next(at).combine_chunks()
     if argument.total == "int":
         return group_sum(codes, groups, Int128.from_decimal(column), ones)
+    if argument.total == "wide":
+        low = Int128.from_decimal(next(at).combine_chunks())
+        return Wide.of(group_sum(codes, groups, Int128.from_decimal(column), ones), group_sum(codes, groups, low, ones))
     totals = [exact.ZERO] * groups
     for code, value in zip(codes.tolist(), column.to_pylist(), strict=True):
         totals[code] = exact.add(totals[code], exact.unpack(value))
     return totals
 
 
-def _decoded_total(argument: Argument, column: pa.Array) -> Int128 | list[exact.Total]:
+def _decoded_total(argument: Argument, state: Iterator[pa.Array]) -> Total:
+    column = next(state)
     if argument.total == "int":
         return Int128.from_decimal(column)
+    if argument.total == "wide":
+        return Wide(Int128.from_decimal(column), Int128.from_decimal(next(state)))
     return [exact.unpack(value) if value is not None else exact.ZERO for value in column.to_pylist()]
 
 
-def _sum(a: Int128 | list[exact.Total] | None, b: Int128 | list[exact.Total] | None) -> Int128 | list[exact.Total] | None:
+def _sum(a: Total | None, b: Total | None) -> Total | None:
     if isinstance(a, Int128) and isinstance(b, Int128):
+        return a + b
+    if isinstance(a, Wide) and isinstance(b, Wide):
         return a + b
     if isinstance(a, list) and isinstance(b, list):
         return [exact.add(x, y) for x, y in zip(a, b, strict=True)]

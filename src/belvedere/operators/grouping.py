@@ -1,8 +1,8 @@
 """Grouping and exact sums without a Python loop.
 
 Sums are 128-bit integers kept as two 64-bit halves (the layout of Arrow's decimal128), so that SUM over bigint and over
-decimals of up to 28 digits is exact at any number of rows. `np.bincount` adds in doubles; it is exact here because every
-limb is below 2**32 and at most 2**20 rows are added at a time.
+decimals of up to 28 digits is exact at any number of rows; longer decimals are summed in `Wide` integers. `np.bincount` adds in
+doubles; it is exact here because every limb is below 2**32 and at most 2**20 rows are added at a time.
 """
 
 from __future__ import annotations
@@ -78,6 +78,34 @@ class Int128:
         return np.where(self.fits_int64(), small, self.high.astype(np.float64) * 2.0**64 + self.low.astype(np.float64))
 
 
+@dataclass(frozen=True, slots=True)
+class Wide:
+    """A vector of integers high * 2**64 + low with 0 <= low < 2**64: sums of 128-bit integers, exact at any number of rows."""
+
+    high: Int128
+    low: Int128
+
+    @classmethod
+    def zeros(cls, count: int) -> Wide:
+        return cls(Int128.zeros(count), Int128.zeros(count))
+
+    @classmethod
+    def of(cls, high: Int128, low: Int128) -> Wide:
+        """With what the lower part has too much carried over."""
+        return cls(high + Int128.from_int64(low.high), Int128(low.low, np.zeros(len(low.low), np.int64)))
+
+    def __add__(self, other: Wide) -> Wide:
+        return Wide.of(self.high + other.high, self.low + other.low)
+
+    def narrowed(self) -> tuple[Int128, npt.NDArray[np.bool_]]:
+        """As 128-bit integers, and which of them fit."""
+        return Int128(self.low.low, self.high.low.astype(np.int64)), self.high.fits_int64()
+
+    def to_integers(self) -> list[int]:
+        pairs = zip(self.high.to_decimal(0).to_pylist(), self.low.to_decimal(0).to_pylist(), strict=True)
+        return [(int(high) << 64) + int(low) for high, low in pairs]
+
+
 def group_count(codes: Ints, groups: int, weights: Ints) -> Ints:
     return np.bincount(codes, weights, groups).astype(np.int64)
 
@@ -92,6 +120,12 @@ def group_sum(codes: Ints, groups: int, values: Ints | Int128, weights: Ints) ->
     for limb in limbs:
         total = total.shift32() + _limb_sum(codes, groups, limb.astype(np.int64), weights)
     return total
+
+
+def wide_sum(codes: Ints, groups: int, values: Int128, weights: Ints) -> Wide:
+    """The same for values of up to 128 bits, of which a few already fill an Int128."""
+    low = Int128(values.low, np.zeros(len(values.low), np.int64))
+    return Wide.of(group_sum(codes, groups, values.high, weights), group_sum(codes, groups, low, weights))
 
 
 def _limb_sum(codes: Ints, groups: int, limb: Ints, weights: Ints) -> Int128:

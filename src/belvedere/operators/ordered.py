@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from belvedere.encoding import KeyCodec, prefix_range
-from belvedere.encoding.fields import width
+from belvedere.encoding.one_key import prefix_length
 from belvedere.operators.base import ID, KEY, WEIGHT
 from belvedere.operators.grouping import Ints, group_count
 from belvedere.operators.sinks import counted, counts_of
@@ -133,7 +133,7 @@ class Ordered:
             if limit is not None and (suffix < limit + b"\xff" if reverse else suffix >= limit):
                 return None  # no value is the beginning of another, so the row's identity behind it does not matter
             if suffix != next(gone, None):
-                return suffix[: _value_length(suffix, self.types)]
+                return suffix[: prefix_length(suffix, self.types)]
         return None
 
 
@@ -190,18 +190,6 @@ def _present(mask: Mask) -> pa.BinaryArray:
     return pa.Array.from_buffers(
         pa.binary(), len(mask), [pa.array(mask).buffers()[1], pa.py_buffer(np.zeros(len(mask) + 1, np.int32)), pa.py_buffer(b"")]
     )
-
-
-def _value_length(suffix: bytes, types: Sequence[SqlType]) -> int:
-    """Where the value ends in a record by row: after its fixed width, or after the end mark of a text."""
-    at = 0
-    for kind in types:
-        at += 1 + width(kind)
-        if not width(kind):
-            while not (suffix[at] == 0 and suffix[at + 1 : at + 2] != b"\xff"):
-                at += 1 + (suffix[at] == 0)
-            at += 1
-    return at
 
 
 def _words(values: pa.BinaryArray) -> npt.NDArray[np.uint64] | None:

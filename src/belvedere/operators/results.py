@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal, localcontext
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,7 +20,7 @@ import pyarrow.compute as pc
 
 from belvedere.encoding import KeyCodec
 from belvedere.operators import exact
-from belvedere.operators.grouping import Int128
+from belvedere.operators.grouping import Int128, Wide
 from belvedere.types import SqlType
 
 if TYPE_CHECKING:
@@ -51,6 +52,8 @@ def result_of(call: Call, state: GroupState, argument: int) -> tuple[pa.Array, M
         ends = state.least if call.function == "min" else state.greatest
         return _extreme(call, ends[argument]), fine
     total, empty = state.total[argument], state.non_null[argument] == 0
+    if isinstance(total, Wide):
+        return _wide(call, total, state.non_null[argument])
     if isinstance(total, Int128):
         return _sum(call, total, empty) if call.function == "sum" else _average(call, total, state.non_null[argument])
     assert total is not None  # kept for every sum and average
@@ -70,14 +73,34 @@ def _sum(call: Call, total: Int128, empty: Mask) -> tuple[pa.Array, Mask]:
         overflow = ~total.fits_int64() & ~empty
         return pa.array(total.low.astype(np.int64), mask=empty | overflow), overflow
     wide = pc.if_else(pa.array(empty), None, total.to_decimal(call.type.scale))
-    if call.type.precision == 38:
-        bound = Decimal(10) ** (38 - call.type.scale)
-        overflow = np.array([v is not None and abs(v) >= bound for v in wide.to_pylist()], bool)
-    else:
-        limit = pa.scalar(Decimal(10) ** (call.type.precision - call.type.scale), pa.decimal128(38, call.type.scale))
-        overflow = pc.greater_equal(pc.abs(wide), limit).fill_null(False).to_numpy(zero_copy_only=False)
+    overflow = pc.greater(pc.abs(wide), _largest(call.type)).fill_null(False).to_numpy(zero_copy_only=False)
     kept = pc.if_else(pa.array(overflow), None, wide)
     return kept.cast(call.type.arrow), overflow
+
+
+@lru_cache(maxsize=64)
+def _largest(kind: SqlType) -> pa.Scalar:
+    """The largest decimal of a type, as one of 38 digits."""
+    with localcontext() as context:
+        context.prec = 60
+        return pa.scalar(Decimal(10**kind.precision - 1).scaleb(-kind.scale), pa.decimal128(38, kind.scale))
+
+
+def _wide(call: Call, total: Wide, count: npt.NDArray[np.int64]) -> tuple[pa.Array, Mask]:
+    """The sum or average of decimals so long that their sum may not be one."""
+    if call.function == "sum":
+        narrow, fits = total.narrowed()
+        values, overflow = _sum(call, narrow, (count == 0) | ~fits)
+        return values, overflow | (~fits & (count > 0))
+    scale = call.argument_type.scale if call.argument_type else 0
+    bound = Decimal(10) ** (call.type.precision - call.type.scale)
+    with localcontext() as context:
+        context.prec, context.rounding = 120, ROUND_HALF_UP
+        unit = Decimal(1).scaleb(-call.type.scale)
+        sums = [Decimal(s).scaleb(-scale) for s in total.to_integers()]
+        means = [(s / n).quantize(unit) if n else None for s, n in zip(sums, count.tolist(), strict=True)]
+    overflow = np.array([m is not None and m.copy_abs() >= bound for m in means], bool)
+    return pa.array([None if o else m for m, o in zip(means, overflow.tolist(), strict=True)], call.type.arrow), overflow
 
 
 def _average(call: Call, total: Int128, count: npt.NDArray[np.int64]) -> tuple[pa.Array, Mask]:

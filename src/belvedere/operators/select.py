@@ -25,6 +25,7 @@ from belvedere.operators.errors import error_rows
 from belvedere.stores.base import TableId
 from belvedere.types import SqlType
 
+_END = (1 << 31) - 1
 IDENTITY = -1  # stands for the identity of a row where columns form a record key
 
 
@@ -48,6 +49,7 @@ class Select:
     outputs: tuple[Expression, ...]
     errors: TableId = 0
     keys: tuple[tuple[int, ...], ...] = ()
+    tag: int = -1  # of a branch of UNION ALL: a byte before the identity, so that branches stay apart
 
     @property
     def expressions(self) -> tuple[Expression, ...]:
@@ -70,7 +72,10 @@ class Select:
         result = iter(values)
         data = [changes.column(f"c{e.column}") if e.column >= 0 else next(result) for e in self.outputs]
         names = [*columns(len(data)), WEIGHT, ID]
-        table = pa.table([*data, changes.column(WEIGHT), changes.column(ID)], names=names)
+        ids = changes.column(ID)
+        if self.tag >= 0:
+            ids = pc.binary_join_element_wise(bytes([self.tag]), ids, b"")
+        table = pa.table([*data, changes.column(WEIGHT), ids], names=names)
         for key in self.keys:
             table = self._without_long_keys(table, key, failures)
         return table, pa.concat_tables(failures) if failures else None
@@ -90,7 +95,9 @@ class Select:
         rows = table.filter(bad)
         if rows.num_rows:
             number = pa.array(np.full(rows.num_rows, len(self.expressions), np.int32))
-            failures.append(error_rows(rows.column(ID).combine_chunks(), rows.column(WEIGHT).combine_chunks(), number))
+            ids = rows.column(ID).combine_chunks()
+            ids = ids if self.tag < 0 else pc.binary_slice(ids, 1, _END)  # errors are known by what the row is below
+            failures.append(error_rows(ids, rows.column(WEIGHT).combine_chunks(), number))
         return table.filter(pc.invert(bad))
 
     def describe(self, number: int) -> str:

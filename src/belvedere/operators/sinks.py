@@ -10,7 +10,7 @@ bag reads one count per touched row. Cost: O(|dV|) record writes.
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,23 +37,25 @@ class KeyedSink:
     value: tuple[int, ...]
     by_id: bool = False
 
-    def prepare(self, index: int, changes: pa.Table) -> tuple[pa.Table, ...]:
+    def prepare(self, port: int, changes: pa.Table) -> tuple[pa.Table, ...]:
         keys = changes.column(ID).combine_chunks() if self.by_id else key_codec(self.types, self.key).encode(_pick(changes, self.key))
         values = row_codec(self.types, self.value).encode(_pick(changes, self.value)) if self.value else _empty_values(len(keys))
         return (pa.table([keys, values, changes.column(WEIGHT)], names=[KEY, VALUE, WEIGHT]),)
 
-    def step(self, shard: Shard, parts: Sequence[Sequence[pa.Table]]) -> None:
+    def step(self, shard: Shard, parts: Sequence[Sequence[pa.Table]]) -> Iterator[pa.Table]:
         rows = pa.concat_tables(parts[0]).combine_chunks()
         keys, values = _column(rows, KEY), _column(rows, VALUE)
         weights = rows.column(WEIGHT).to_numpy()
         order = _order(keys, weights)
         if order is not None:
-            keys, values, weights = keys.take(order), values.take(order), weights[order.to_numpy()]
+            at = pa.array(order)
+            keys, values, weights = keys.take(at), values.take(at), weights[order]
         first, last = _runs(keys)
         has_old, has_new = weights[first] < 0, weights[last] > 0
         before = values.take(pa.array(first, mask=~has_old))
         after = values.take(pa.array(last, mask=~has_new))
         shard.write(Write(self.table, keys.take(pa.array(first)), after, before))
+        yield from ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +66,12 @@ class BagSink:
     types: tuple[SqlType, ...]
     order: tuple[int, ...]
 
-    def prepare(self, index: int, changes: pa.Table) -> tuple[pa.Table, ...]:
+    def prepare(self, port: int, changes: pa.Table) -> tuple[pa.Table, ...]:
         keys, codes = group(key_codec(self.types, self.order).encode(_pick(changes, self.order)))
         counts = group_count(codes, len(keys), changes.column(WEIGHT).to_numpy())
         return (pa.table([keys, pa.array(counts)], names=[KEY, WEIGHT]),)
 
-    def step(self, shard: Shard, parts: Sequence[Sequence[pa.Table]]) -> None:
+    def step(self, shard: Shard, parts: Sequence[Sequence[pa.Table]]) -> Iterator[pa.Table]:
         rows = pa.concat_tables(parts[0]).combine_chunks()
         keys, codes = group(_column(rows, KEY))
         delta = group_count(codes, len(keys), rows.column(WEIGHT).to_numpy())
@@ -78,6 +80,7 @@ class BagSink:
         before = shard.get_many(self.table, keys)
         after = counts_of(before) + delta
         shard.write(Write(self.table, keys, counted(after), before))
+        yield from ()
 
 
 def counts_of(values: pa.BinaryArray) -> Ints:
@@ -113,15 +116,15 @@ def _empty_values(count: int) -> pa.BinaryArray:
     return pa.array([b""] * count, pa.binary())
 
 
-def _order(keys: pa.BinaryArray, weights: Ints) -> pa.Array | None:
+def _order(keys: pa.BinaryArray, weights: Ints) -> Ints | None:
     """The permutation that sorts by (key, weight), or None if the rows are sorted so already."""
     if len(keys) < 2 or _is_sorted(keys, weights):
         return None
-    order = pc.sort_indices(keys)  # stable, and producers put the retraction of a record before its insertion
-    place = order.to_numpy()
-    if _is_sorted(keys.take(order), weights[place]):
-        return order
-    return pc.sort_indices(pa.table([keys, pa.array(weights)], names=["k", "w"]), sort_keys=[("k", "ascending"), ("w", "ascending")])
+    order = np.asarray(pc.sort_indices(keys), np.int64)  # stable, and mostly the retraction of a record comes before its insertion
+    same = np.append(pc.equal(keys.take(pa.array(order[1:])), keys.take(pa.array(order[:-1]))).to_numpy(zero_copy_only=False), False)
+    turned = np.flatnonzero(same & (weights[order] > np.append(weights[order[1:]], 0)))
+    order[turned], order[turned + 1] = order[turned + 1], order[turned]  # a record has one retraction and one insertion at most
+    return order
 
 
 def _is_sorted(keys: pa.BinaryArray, weights: Ints) -> bool:

@@ -13,18 +13,19 @@ from __future__ import annotations
 import threading
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from belvedere.errors import LeaseLost, PipelineError, Stale
 from belvedere.pipeline import ledger
 from belvedere.pipeline.intent import CHANGES, LOAD, Intent, Load, engines
+from belvedere.pipeline.loads import next_step
 from belvedere.pipeline.manager import Ack
 from belvedere.stores.base import Store
 from belvedere.types import Epoch, Position
 from belvedere.views.catalog import CatalogState, Head, read_head
-from belvedere.views.definitions import LOADING, ViewDefinition, ViewStatus
+from belvedere.views.definitions import LIVE, LOADING, ViewDefinition, ViewStatus
 from belvedere.views.pins import oldest_pin
 
 _ATTEMPTS = 20  # of one epoch by one coordinator; a late attempt of another one can make a few of them abort
@@ -118,12 +119,12 @@ class Coordinator:
         self, limit: dict[str, Position] | None, state: CatalogState, active: list[ViewDefinition]
     ) -> ledger.Choice | None:
         head, status = state.head, state.status
-        loading = [v for v in active if status[v.id].state == LOADING]
-        started = any(status[v.id].watermark != b"" for v in active) or any(t.delta for t in state.tables.values())
+        loading = sorted((v for v in active if status[v.id].state == LOADING), key=lambda v: (status[v.id].group, v.id))
+        started = any(status[v.id].state == LIVE or status[v.id].marks for v in active) or any(t.delta for t in state.tables.values())
         high = self._cut(head, None if loading else limit) if started else self._end(head)
         waiting = high != head.vector
         if loading and not (waiting and (self._loaded_last or (not started and not self._skipped))):  # they take turns
-            return ledger.Choice(LOAD, head.vector, self._next_load(loading, status))
+            return ledger.Choice(LOAD, head.vector, self._next_load(loading[0], status[loading[0].id], head.epoch))
         self._skipped = not started
         return ledger.Choice(CHANGES, high) if waiting else None
 
@@ -144,16 +145,13 @@ class Coordinator:
             high[stream] = end
         return high if any(high[s] != head.vector.get(s, 0) for s in high) else head.vector
 
-    def _next_load(self, loading: Sequence[ViewDefinition], status: dict[int, ViewStatus]) -> Load:
-        first = loading[0]
-        low = status[first.id].watermark or b""
-        together = tuple(v.id for v in loading if v.planned.source == first.planned.source and (status[v.id].watermark or b"") == low)
-        with self.store.base.snapshot() as snapshot:
-            start = low + b"\x00" if low else b""
-            keys, _ = next(snapshot.scan(first.planned.source, start, None, self.settings.load_rows), (None, None))
-        if keys is None or len(keys) < self.settings.load_rows:
-            return Load(first.planned.source, together, low.hex(), None)
-        return Load(first.planned.source, together, low.hex(), keys[-1].as_py().hex())
+    def _next_load(self, view: ViewDefinition, status: ViewStatus, epoch: Epoch) -> Load:
+        """The next rows of the first origin that is not exhausted."""
+        origin = next(n for n in view.nodes if n.id == status.next_origin)
+        low = status.marks.get(origin.id)
+        after = b"" if low is None else bytes.fromhex(low) + b"\xff"
+        high, rows = next_step(self.store, origin, epoch, after, self.settings.load_rows)
+        return Load(status.group, origin.id, low, None if high is None else high.hex(), not status.marks, rows)
 
     def _clean(self, lease: ledger.Lease) -> None:
         tables = ledger.remove_dropped(self.store, lease, self.now())

@@ -10,7 +10,9 @@ from belvedere.errors import Stale
 from belvedere.operators.sinks import counted, counts_of
 from belvedere.stores.base import Shard, Store, Write
 
-CORRECTIONS = pa.schema([("table", pa.int64()), ("key", pa.binary()), ("value", pa.binary()), ("add", pa.int64())])
+CORRECTIONS = pa.schema(
+    [("table", pa.int64()), ("owner", pa.binary()), ("key", pa.binary()), ("value", pa.binary()), ("add", pa.int64())]
+)  # `owner` decides the slot
 
 
 def apply_corrections(store: Store, name: str, shard: Shard) -> None:
@@ -19,8 +21,8 @@ def apply_corrections(store: Store, name: str, shard: Shard) -> None:
     if data is None:
         raise Stale(f"the corrections {name} are gone, so their epoch is over")
     rows = pa.ipc.open_stream(data).read_all()
-    keys = rows.column("key").combine_chunks()
-    mine = rows.filter(pa.array(slots_of(keys, store.state.slots) == shard.slot))
+    owners = rows.column("owner").combine_chunks()
+    mine = rows.filter(pa.array(slots_of(owners, store.state.slots) == shard.slot))
     if not mine.num_rows:
         return
     mine = mine.take(pc.sort_indices(mine.column("key")))

@@ -11,6 +11,7 @@ from typing import Any
 
 from belvedere.errors import BelvedereError, LeaseLost, PipelineError, Stale
 from belvedere.pipeline.coordinator import Coordinator, EpochReport
+from belvedere.pipeline.pace import gather
 from belvedere.readers.waiting import wait_until
 from belvedere.stores.base import Store
 from belvedere.types import Position
@@ -113,12 +114,15 @@ class Pipeline:
             if report is not None:
                 self._progress.append(report)
                 self._message = f"epoch {report.epoch}: {report.operations} operations in {report.seconds:.3f} s"
+                if self._trigger is None:
+                    gather(self._store, report, self._stop)
             elif self._trigger == "available_now":
                 return
             else:
                 self._message = "waiting for operations"
                 self._look_after_holders()
-            pause = self._trigger if isinstance(self._trigger, float | int) else IDLE if report is None else 0.0
+            pause = self._trigger if isinstance(self._trigger, float | int) else 0.0
+            pause = max(pause, IDLE) if report is None else pause
             if pause:
                 self._stop.wait(pause)
 

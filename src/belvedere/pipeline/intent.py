@@ -1,7 +1,7 @@
 """An intent: exactly what an epoch does, written to the store before work starts (rules R4, R5).
 
 After a crash an open intent is run again with the same vector. It pins everything that the result depends on: the
-vector, the participating views with their watermarks, the slot count, and the versions of the engines.
+vector, the participating views, how far those that are being built have got, the slot count, and the versions of the engines.
 """
 
 from __future__ import annotations
@@ -17,21 +17,30 @@ CHANGES, LOAD, REPAIR = "changes", "load", "repair"
 
 
 @dataclass(frozen=True, slots=True)
-class Participant:
-    """A view of this epoch; `watermark` is hex, None for a view that is loaded completely."""
+class Loading:
+    """Views that are being built together: their new nodes, and per origin how far these are loaded (hex; None: completely)."""
 
-    view: int
-    watermark: str | None
+    group: int
+    nodes: tuple[int, ...]
+    marks: dict[int, str | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """A step of loading views: the rows of a base table with low < key <= high (hex; high None: to the end)."""
+    """A step of building a group: the rows of an origin with low < key <= high (hex; None: from the beginning, to the end)."""
 
-    table: int
-    views: tuple[int, ...]
-    low: str
+    group: int
+    origin: int
+    low: str | None
     high: str | None
+    first: bool  # the group's first step
+    rows: int  # about so many
+
+    @property
+    def range(self) -> tuple[bytes, bytes | None]:
+        """The half-open range of records: keys are prefix-free, so everything that begins with `low` lies below low + FF."""
+        low = b"" if self.low is None else bytes.fromhex(self.low) + b"\xff"
+        return low, None if self.high is None else bytes.fromhex(self.high) + b"\xff"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +51,19 @@ class Intent:
     kind: str
     low: dict[str, Position]
     high: dict[str, Position]
-    participants: tuple[Participant, ...]
+    views: tuple[int, ...]
     tables: tuple[int, ...]
     slots: int
     started: float
+    loading: tuple[Loading, ...] = ()
     load: Load | None = None
     repair: str | None = None  # the name of the repair's Arrow file in the catalog
     engines: str = ""
+
+    @property
+    def size(self) -> int:
+        """About how many rows the epoch reads."""
+        return self.operations if self.load is None else self.load.rows
 
     @property
     def operations(self) -> int:
@@ -60,10 +75,11 @@ class Intent:
     @classmethod
     def from_bytes(cls, data: bytes) -> Intent:
         d = json.loads(data)
-        d["participants"] = tuple(Participant(**p) for p in d["participants"])
-        d["tables"] = tuple(d["tables"])
+        for name in ("views", "tables"):
+            d[name] = tuple(d[name])
+        d["loading"] = tuple(Loading(g["group"], tuple(g["nodes"]), {int(o): m for o, m in g["marks"].items()}) for g in d["loading"])
         if d["load"]:
-            d["load"] = Load(d["load"]["table"], tuple(d["load"]["views"]), d["load"]["low"], d["load"]["high"])
+            d["load"] = Load(**d["load"])
         return cls(**d)
 
 

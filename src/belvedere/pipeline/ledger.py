@@ -20,12 +20,14 @@ from typing import Any
 
 from belvedere.errors import LeaseLost, Stale
 from belvedere.operators.graph import state_tables
-from belvedere.pipeline.intent import CHANGES, LOAD, Intent, Load, Participant, engines
-from belvedere.pipeline.manager import Ack, EpochPlan, ack_to_json
+from belvedere.pipeline.intent import CHANGES, LOAD, Intent, Load, Loading, engines
+from belvedere.pipeline.manager import Ack, ack_to_json
+from belvedere.pipeline.plan import EpochPlan
 from belvedere.stores.base import CatalogTransaction, Store
 from belvedere.types import Position
-from belvedere.views.catalog import CatalogState, bump, make_live, read_head, read_state
-from belvedere.views.definitions import DROPPED, LIVE, LOADING, REQUESTED, TableDefinition, ViewDefinition, ViewStatus
+from belvedere.views.catalog import CatalogState, bump, make_live, new_id, read_head, read_state
+from belvedere.views.definitions import DROPPED, LIVE, LOADING, TableDefinition, ViewDefinition, ViewStatus
+from belvedere.views.loading import admit
 from belvedere.views.pins import oldest_pin_in
 
 KEPT_MANIFESTS = 1000
@@ -140,9 +142,7 @@ def begin(store: Store, lease: Lease, decide: Decide, rules: Rules, now: float) 
         choice = decide(state, active)
         if choice is None:
             return None
-        marks = {v.id: state.status[v.id].watermark for v in active}
-        participants = tuple(Participant(v.id, m.hex() if (m := marks[v.id]) is not None and rules.watermark else None) for v in active)
-        used = {v.planned.source for v in active if marks[v.id] != b"" or choice.load} | {d.id for d in state.tables.values() if d.delta}
+        used = {s for v in active for s in v.planned.sources} | {d.id for d in state.tables.values() if d.delta}
         intent = Intent(
             epoch=head.epoch + 1,
             id=uuid.uuid4().hex,
@@ -150,10 +150,11 @@ def begin(store: Store, lease: Lease, decide: Decide, rules: Rules, now: float) 
             kind=choice.kind,
             low=head.vector if rules.join_between or choice.kind != LOAD else store.base.end(),
             high=choice.high if choice.kind == CHANGES else head.vector,
-            participants=participants,
+            views=tuple(v.id for v in active),
             tables=tuple(sorted(used)),
             slots=store.state.slots,
             started=now,
+            loading=_loading(state, active, rules),
             load=choice.load,
             repair=choice.repair,
             engines=engines(),
@@ -165,22 +166,29 @@ def begin(store: Store, lease: Lease, decide: Decide, rules: Rules, now: float) 
 
 
 def _admit(t: CatalogTransaction) -> None:
-    """Requested views join here: no epoch is open, so all of them start from what is committed now."""
-    admitted = False
-    for key, value in t.scan("status/"):
-        status = ViewStatus.from_bytes(value)
-        if status.state == REQUESTED:
-            t.put(key, replace(status, state=LOADING, watermark=b"").to_bytes())
-            admitted = True
-    if admitted:
+    """Requested views join; those for which everything is kept already are live at once."""
+    joined = admit(t, lambda: new_id(t))
+    for view, complete in joined.items():
+        if complete:
+            make_live(t, view, read_head(t).epoch)
+    if joined:
         bump(t)
+
+
+def _loading(state: CatalogState, active: list[ViewDefinition], rules: Rules) -> tuple[Loading, ...]:
+    groups: dict[int, Loading] = {}
+    for status in (state.status[v.id] for v in active):
+        if status.state == LOADING:
+            marks = status.marks if rules.watermark else dict.fromkeys(status.origins)
+            groups[status.group] = Loading(status.group, status.building, marks)
+    return tuple(groups[g] for g in sorted(groups))
 
 
 def load_plan(store: Store, intent: Intent) -> EpochPlan:
     """The definitions that an intent names; Stale if they are gone, because then so is the epoch."""
 
     def body(t: CatalogTransaction) -> tuple[list[bytes | None], list[bytes | None]]:
-        return [t.get(f"view/{p.view}") for p in intent.participants], [t.get(f"table/{i}") for i in intent.tables]
+        return [t.get(f"view/{view}") for view in intent.views], [t.get(f"table/{i}") for i in intent.tables]
 
     views, tables = store.catalog.read(body)
     if None in views or None in tables:
@@ -216,37 +224,25 @@ def commit(store: Store, lease: Lease, intent: Intent, acks: Iterable[Ack], rule
 
 
 def _advance(t: CatalogTransaction, intent: Intent, acks: list[Ack]) -> None:
-    """Errors of views, and the progress of loading."""
-    changed = False
-    owners = _error_owners(t, intent) if any(a.errors for a in acks) else {}
+    """Errors of nodes, and the progress of loading."""
     for ack in acks:
         for table, slots in ack.errors.items():
-            key = f"status/{owners[table]}"
-            status = ViewStatus.from_bytes(t.get(key) or b"")
-            errors = {**status.errors, str(table): {**status.errors.get(str(table), {}), **{str(s): n for s, n in slots.items()}}}
-            t.put(key, replace(status, errors=errors).to_bytes())
-            changed = True
-    if intent.kind == LOAD and intent.load is not None:
-        rows = sum(a.changes for a in acks)
-        for view in intent.load.views:
-            status = ViewStatus.from_bytes(t.get(f"status/{view}") or b"")
-            mark = b"" if intent.load.high is None else bytes.fromhex(intent.load.high)
-            t.put(f"status/{view}", replace(status, watermark=mark, loaded=status.loaded + rows).to_bytes())
-            if intent.load.high is None:
-                make_live(t, view, intent.epoch)
-        changed = True
-    if changed:
+            known = json.loads(t.get(f"errors/{table}") or b"{}")
+            t.put(f"errors/{table}", json.dumps({**known, **{str(slot): n for slot, n in slots.items()}}).encode())
+    if intent.load is not None:
+        _loaded(t, intent.load, sum(a.changes for a in acks), intent)
+    if intent.load is not None or any(a.errors for a in acks):
         bump(t)
 
 
-def _error_owners(t: CatalogTransaction, intent: Intent) -> dict[int, int]:
-    owners = {}
-    for p in intent.participants:
-        definition = t.get(f"view/{p.view}")
-        if definition is not None:
-            view = ViewDefinition.from_bytes(definition)
-            owners.update({table: view.id for n in view.planned.nodes for table in state_tables(n)})
-    return owners
+def _loaded(t: CatalogTransaction, load: Load, rows: int, intent: Intent) -> None:
+    for key, value in t.scan("status/"):
+        status = ViewStatus.from_bytes(value)
+        if status.state == LOADING and status.group == load.group:
+            marks = {**status.marks, load.origin: load.high}
+            t.put(key, replace(status, marks=marks, loaded=status.loaded + rows).to_bytes())
+            if all(marks.get(origin, "") is None for origin in status.origins):
+                make_live(t, int(key.split("/")[1]), intent.epoch)
 
 
 def _manifest(intent: Intent, acks: list[Ack], now: float) -> dict[str, Any]:
@@ -271,7 +267,7 @@ def _manifest(intent: Intent, acks: list[Ack], now: float) -> dict[str, Any]:
         "managers": len(acks),
         "seconds": times,
         "written": written,
-        "views": [p.view for p in intent.participants],
+        "views": list(intent.views),
         "acks": [ack_to_json(a) for a in acks] if len(acks) <= 16 else [],
     }
 
@@ -286,13 +282,8 @@ def remove_dropped(store: Store, lease: Lease, now: float) -> list[int]:
         check_fence(t, lease)
         if t.get("intent") is not None:
             return []
-        for key, value in t.scan("status/"):
-            if ViewStatus.from_bytes(value).state == DROPPED:
-                view = ViewDefinition.from_bytes(t.get(f"view/{key.split('/')[1]}") or b"")
-                for table in [table for n in view.planned.nodes for table in state_tables(n)]:
-                    t.put(f"garbage/{table}", b"%d" % read_head(t).epoch)
-                t.delete(key)
-                t.delete(f"view/{view.id}")
+        gone = [int(key.split("/")[1]) for key, value in t.scan("status/") if ViewStatus.from_bytes(value).state == DROPPED]
+        _forget(t, gone)
         for key, _ in t.scan("dropped/"):
             definition = TableDefinition.from_bytes(t.get(f"table/{key.split('/')[1]}") or b"")
             if definition.delta:
@@ -303,6 +294,21 @@ def remove_dropped(store: Store, lease: Lease, now: float) -> list[int]:
         return [int(key.split("/")[1]) for key, end in t.scan("garbage/") if pin is None or int(end) < pin.epoch]
 
     return store.catalog.transact(body)
+
+
+def _forget(t: CatalogTransaction, gone: list[int]) -> None:
+    """Remove views; what no other view uses becomes garbage."""
+    if not gone:
+        return
+    views = {int(key.split("/")[1]): ViewDefinition.from_bytes(value) for key, value in t.scan("view/")}
+    kept = {n.id for view, definition in views.items() if view not in gone for n in definition.nodes}
+    for node in {n.id: n for view in gone for n in views[view].nodes if n.id not in kept}.values():
+        for table in state_tables(node):
+            t.put(f"garbage/{table}", b"%d" % read_head(t).epoch)
+            t.delete(f"errors/{table}")
+    for view in gone:
+        t.delete(f"status/{view}")
+        t.delete(f"view/{view}")
 
 
 def garbage_removed(store: Store, tables: Iterable[int]) -> None:

@@ -11,7 +11,7 @@ and of the state as of e-1; if it meets anything from beyond its epoch it raises
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,34 +23,17 @@ from belvedere.changes.net import NetChanges
 from belvedere.encoding import slot_of, slots_of
 from belvedere.errors import Stale
 from belvedere.operators.aggregate import GLOBAL, Aggregate
-from belvedere.operators.base import ID, KEY
+from belvedere.operators.base import ID, KEY, WEIGHT
 from belvedere.operators.errors import COUNT, COUNTER, record_errors
-from belvedere.operators.graph import Graph, Node, Source
+from belvedere.operators.graph import Node, Source
 from belvedere.operators.select import Select
 from belvedere.pipeline import source
 from belvedere.pipeline.corrections import apply_corrections
-from belvedere.pipeline.intent import LOAD, Intent
+from belvedere.pipeline.intent import LOAD
+from belvedere.pipeline.plan import COMPLETE, EpochPlan
 from belvedere.stores.base import Shard, Store, Write
-from belvedere.views.definitions import TableDefinition, ViewDefinition
 
-
-@dataclass(frozen=True, slots=True)
-class EpochPlan:
-    """An intent with the definitions that it names."""
-
-    intent: Intent
-    views: dict[int, ViewDefinition]
-    tables: dict[int, TableDefinition]
-    graph: Graph
-    view_of: dict[int, int]  # node -> view
-    error_tables: frozenset[int]
-
-    @classmethod
-    def of(cls, intent: Intent, views: Sequence[ViewDefinition], tables: Sequence[TableDefinition]) -> EpochPlan:
-        nodes = [n for v in views for n in v.planned.nodes]
-        owner = {n.id: v.id for v in views for n in v.planned.nodes}
-        errors = frozenset(n.operator.errors for n in nodes if isinstance(n.operator, Select | Aggregate))
-        return cls(intent, {v.id: v for v in views}, {t.id: t for t in tables}, Graph.of(nodes), owner, errors)
+_BATCH = 100_000  # changes that are sent on together
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,33 +73,29 @@ class Attempt:
         self.store, self.plan, self.slots = store, plan, tuple(slots)
         self.shards: dict[int, Shard] = {}
         self.written: dict[tuple[int, int], Write] = {}
-        self._net: dict[int, NetChanges] | None = None
-        self._changes: dict[tuple[int, str | None], pa.Table] = {}
-        self._watermarks = {p.view: p.watermark for p in plan.intent.participants}
+        self._net: dict[int, NetChanges] = {}
 
     def run(self, level: int, incoming: Sequence[Envelope]) -> tuple[list[Envelope], Ack]:
         """Run one level; the caller commits afterwards."""
-        ack = Ack(level, self.slots)
-        self.ack = ack
-        inbox: dict[int, dict[int, dict[int, list[pa.Table]]]] = {}
-        outgoing = [e for e in incoming if e.level > level]
-        for e in incoming:
-            if e.level == level:
-                inbox.setdefault(e.node, {}).setdefault(e.slot, {}).setdefault(e.part, []).append(e.table)
+        self.ack = Ack(level, self.slots)
+        self._level = level
+        self._inbox: dict[int, dict[int, dict[int, list[pa.Table]]]] = {}
+        self._failures: dict[int, list[pa.Table]] = {}
+        self._outgoing: list[Envelope] = []
+        for envelope in [*incoming, *self._first_rows(level)]:
+            self._deliver(envelope)
         if level == 0 and self.plan.intent.repair is not None:
             for slot in self.slots:
                 apply_corrections(self.store, self.plan.intent.repair, self.shard(slot))
         elif level == 0:
             self._maintain_deltas()
-        values: dict[int, pa.Table] = {}
         for node in self.plan.graph.nodes:
             if self.plan.graph.levels[node.id] == level:
-                value = self._run_node(node, values, inbox)
-                if value is not None and value.num_rows:
-                    values[node.id] = value
-                    outgoing += self._emit(node, value, level)
-        outgoing += self._first_rows(level)
-        return outgoing, ack
+                self._run_node(node)
+        for table, failures in self._failures.items():
+            for slot, rows in _by_slot(pa.concat_tables(failures), KEY, self.plan.intent.slots):
+                record_errors(self.shard(slot), table, rows)
+        return self._outgoing, self.ack
 
     def commit(self) -> None:
         began = time.perf_counter()
@@ -137,56 +116,103 @@ class Attempt:
             self.shards[slot] = _Recording(self.store.state.shard(slot, self.plan.intent.epoch), self)
         return self.shards[slot]
 
-    def _run_node(self, node: Node, values: dict[int, pa.Table], inbox: dict[int, dict[int, dict[int, list[pa.Table]]]]) -> pa.Table | None:
+    def _run_node(self, node: Node) -> None:
         operator = node.operator
-        began = time.perf_counter()
-        if isinstance(operator, Source):
-            value = self._source(node, operator)
-            self.ack.took("read", began)
-            return value
+        began, computed = time.perf_counter(), self.ack.seconds.get("compute", 0.0)
+        load = self.plan.intent.load
         if isinstance(operator, Select):
-            if node.inputs[0] not in values:
-                return None
-            value, errors = operator.apply(values[node.inputs[0]])
-            if errors is not None:
-                for slot, rows in _by_slot(errors, ID, self.plan.intent.slots):
-                    record_errors(self.shard(slot), operator.errors, rows)
-            self.ack.took("compute", began)
-            return value
-        if node.local and node.inputs[0] in values:
-            for part, table in enumerate(operator.prepare(0, values[node.inputs[0]])):
-                for slot, rows in _by_slot(table, KEY, self.plan.intent.slots):
-                    inbox.setdefault(node.id, {}).setdefault(slot, {}).setdefault(part, []).append(rows)
-        outputs = []
-        for slot, parts in sorted(inbox.get(node.id, {}).items()):
-            result = operator.step(self.shard(slot), [parts.get(i, []) for i in range(max(parts) + 1)])
-            if result is not None:
-                outputs.append(result)
-        self.ack.took("maintain", began)
-        return pa.concat_tables(outputs) if outputs else None
+            return  # runs when its input is sent
+        if isinstance(operator, Source):
+            changes = self._source(operator) if load is None or load.origin == node.id else None
+            began = self.ack.took("read", began)
+            if changes is not None:
+                self.ack.changes += changes.num_rows
+                self._send(node, [changes])
+        else:
+            self._send(node, (b for slot, parts in self._parts(node) for b in operator.step(self.shard(slot), parts)))
+            if load is not None and load.origin == node.id:
+                self._send(node, self._loaded(node))
+        self.ack.took("maintain", began + self.ack.seconds.get("compute", 0.0) - computed)  # stateless operators count apart
 
-    def _emit(self, node: Node, value: pa.Table, level: int) -> list[Envelope]:
-        began = time.perf_counter()
-        envelopes = []
+    def _parts(self, node: Node) -> list[tuple[int, list[list[pa.Table]]]]:
+        inbox = self._inbox.pop(node.id, {})
+        return [(slot, [parts.get(i, []) for i in range(max(len(node.inputs), max(parts) + 1))]) for slot, parts in sorted(inbox.items())]
+
+    def _loaded(self, node: Node) -> Iterable[pa.Table]:
+        """The rows of an origin for the group that is being built from it."""
+        load = self.plan.intent.load
+        assert load is not None
+        for slot in self.slots:
+            for batch in node.operator.output(self.shard(slot), *load.range):  # type: ignore[union-attr]  # origins have it
+                self.ack.changes += batch.num_rows
+                yield batch
+
+    def _send(self, node: Node, batches: Iterable[pa.Table]) -> None:
+        """Pass on what a node emits, in batches: small ones are joined, so that operators are not called for a few rows."""
+        waiting: list[pa.Table] = []
+        for batch in batches:
+            if batch.num_rows:
+                waiting.append(batch)
+            if sum(b.num_rows for b in waiting) >= _BATCH:
+                self._send_one(node, pa.concat_tables(waiting))
+                waiting = []
+        if waiting:
+            self._send_one(node, pa.concat_tables(waiting))
+
+    def _send_one(self, node: Node, changes: pa.Table) -> None:
+        load, audience = self.plan.intent.load, self.plan.audience[node.id]
+        if load is not None and load.origin == node.id:
+            self._pass_on(_Emitted(node, changes), node, changes, load.group)
+            return
+        if audience == COMPLETE or not node.derived:
+            self._pass_on(_Emitted(node, changes), node, changes, audience)
+        for group, mark in self.plan.marks(node):
+            seen = changes
+            if mark is not None:  # rows beyond it are loaded later, as they are then (rule R7)
+                seen = changes.filter(pc.less_equal(_Emitted(node, changes).keys, mark))
+            if seen.num_rows:
+                self._pass_on(_Emitted(node, seen), node, seen, group)
+
+    def _pass_on(self, origin: _Emitted, node: Node, changes: pa.Table, audience: int) -> None:
+        """Give changes to the consumers of an audience, through the stateless operators between."""
         for consumer in self.plan.graph.consumers[node.id]:
-            target = self.plan.graph.levels[consumer.id]
-            if target > level:
-                index = consumer.inputs.index(node.id)
-                for part, table in enumerate(consumer.operator.prepare(index, value)):  # type: ignore[union-attr]  # a stateful one
-                    for slot, rows in _by_slot(table, KEY, self.plan.intent.slots):
-                        envelopes.append(Envelope(target, slot, consumer.id, part, rows))
-        self.ack.took("prepare", began)
-        return envelopes
+            if isinstance(consumer.operator, Select):
+                if audience in self.plan.reached[consumer.id]:
+                    began = time.perf_counter()
+                    result, errors = consumer.operator.apply(changes)
+                    self.ack.took("compute", began)
+                    if errors is not None and audience == self.plan.audience[consumer.id]:
+                        self._failures.setdefault(consumer.operator.errors, []).append(origin.owned(errors))
+                    if result.num_rows:
+                        self._pass_on(origin, consumer, result, audience)
+            elif audience == self.plan.audience[node.id if consumer.derived else consumer.id] and self.plan.active(consumer):
+                self._prepare(node, consumer, changes)
+
+    def _prepare(self, node: Node, consumer: Node, changes: pa.Table) -> None:
+        level = self.plan.graph.levels[consumer.id]
+        for port, inputs in enumerate(consumer.inputs):
+            if node.id not in inputs:
+                continue
+            first = port if len(consumer.inputs) > 1 else 0
+            for part, table in enumerate(consumer.operator.prepare(port, changes), first):  # type: ignore[union-attr]  # a stateful one
+                for slot, rows in _by_slot(table, KEY, self.plan.intent.slots):
+                    self._deliver(Envelope(level, slot, consumer.id, part, rows))
+
+    def _deliver(self, envelope: Envelope) -> None:
+        if envelope.level > self._level:
+            self._outgoing.append(envelope)
+        else:
+            self._inbox.setdefault(envelope.node, {}).setdefault(envelope.slot, {}).setdefault(envelope.part, []).append(envelope.table)
 
     def _first_rows(self, level: int) -> list[Envelope]:
         """A global aggregate has its row from the beginning, also over an empty table."""
         load = self.plan.intent.load
-        if level or load is None or load.low or (slot := slot_of(GLOBAL, self.plan.intent.slots)) not in self.slots:
+        if level or load is None or not load.first or (slot := slot_of(GLOBAL, self.plan.intent.slots)) not in self.slots:
             return []
         return [
             Envelope(self.plan.graph.levels[n.id], slot, n.id, 0, n.operator.start())
             for n in self.plan.graph.nodes
-            if isinstance(n.operator, Aggregate) and not n.operator.groups and self.plan.view_of[n.id] in load.views
+            if isinstance(n.operator, Aggregate) and not n.operator.groups and self.plan.audience[n.id] == load.group
         ]
 
     def _maintain_deltas(self) -> None:
@@ -195,8 +221,10 @@ class Attempt:
         intent = self.plan.intent
         if intent.kind == LOAD:
             assert intent.load is not None
-            table = self.plan.tables[intent.load.table]
-            self._net = {table.id: source.read_load(self.store, table, intent, intent.load, self.slots, self.shard)}
+            origin = next(n.operator for n in self.plan.graph.nodes if n.id == intent.load.origin)
+            if isinstance(origin, Source):
+                table = self.plan.tables[origin.table]
+                self._net = {table.id: source.read_load(self.store, table, intent, intent.load, self.slots, self.shard)}
         else:
             found, self.ack.last_time = source.read_operations(self.store, intent, self.slots)
             self.ack.operations = intent.operations
@@ -207,22 +235,36 @@ class Attempt:
             }
         self.ack.took("read", began)
 
-    def _source(self, node: Node, operator: Source) -> pa.Table | None:
-        view = self.plan.view_of[node.id]
-        intent = self.plan.intent
-        if intent.load is not None and view not in intent.load.views:
+    def _source(self, operator: Source) -> pa.Table | None:
+        found = self._net.get(operator.table)
+        if found is None or not len(found):
             return None
-        watermark = None if intent.load is not None else self._watermarks[view]
-        key = (operator.table, watermark)
-        if key not in self._changes:
-            found = (self._net or {}).get(operator.table)
-            if found is None or not len(found):
-                return None
-            if watermark is not None:  # rows beyond it are loaded later, as they are then (rule R7)
-                found = found.filter(pc.less_equal(found.keys, bytes.fromhex(watermark)))
-            self._changes[key] = source.as_changes(self.plan.tables[operator.table].schema, found)
-            self.ack.changes += self._changes[key].num_rows
-        return self._changes[key]
+        return source.as_changes(self.plan.tables[operator.table].schema, found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Emitted:
+    """What a node that is not stateless emitted, and by what it is partitioned."""
+
+    node: Node
+    changes: pa.Table
+
+    @property
+    def keys(self) -> pa.Array:
+        if isinstance(self.node.operator, Source):
+            return self.changes.column(ID).combine_chunks()
+        return self.node.operator.state_key(self.changes)  # type: ignore[union-attr]  # sinks emit nothing
+
+    def owned(self, errors: pa.Table) -> pa.Table:
+        """Error rows of these changes with the key whose slot owns them: a row is found there again when it is retracted."""
+        weights, ids = self.changes.column(WEIGHT).to_numpy(), self.changes.column(ID).combine_chunks()
+        signs = errors.column(WEIGHT).to_numpy()
+        place = np.zeros(errors.num_rows, np.int64)
+        for sign in (-1, 1):
+            mine, theirs = np.flatnonzero(weights == sign), np.flatnonzero(signs == sign)
+            found = pc.index_in(errors.column(ID).combine_chunks().take(pa.array(theirs)), ids.take(pa.array(mine)))
+            place[theirs] = mine[found.to_numpy(zero_copy_only=False)] if len(theirs) else mine[:0]
+        return errors.append_column(KEY, self.keys.take(pa.array(place)))
 
 
 class _Recording:
@@ -231,7 +273,8 @@ class _Recording:
     def __init__(self, shard: Shard, attempt: Attempt) -> None:
         self._shard, self._attempt = shard, attempt
         self.slot, self.epoch = shard.slot, shard.epoch
-        self.get_many, self.scan, self.scan_batches = shard.get_many, shard.scan, shard.scan_batches
+        self.get_many, self.scan = shard.get_many, shard.scan
+        self.scan_batches, self.scan_prefixes = shard.scan_batches, shard.scan_prefixes
         self.commit, self.close = shard.commit, shard.close
 
     def write(self, write: Write) -> None:

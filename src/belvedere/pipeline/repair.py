@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from belvedere.errors import PipelineError
-from belvedere.operators.sinks import BagSink, KeyedSink, key_codec, row_codec
+from belvedere.operators.sinks import BagSink
 from belvedere.pipeline import ledger
 from belvedere.pipeline.coordinator import Coordinator
 from belvedere.pipeline.corrections import CORRECTIONS
 from belvedere.pipeline.intent import REPAIR
 from belvedere.pipeline.verify import Difference, Verification, verify
+from belvedere.readers.rows import ViewRows
 from belvedere.views.catalog import read_state
 from belvedere.views.definitions import ViewDefinition
 
@@ -38,7 +39,7 @@ def repair(coordinator: Coordinator, spark: SparkSession, name: str) -> Verifica
             _correct(coordinator, name, found.differences)
             found = verify(coordinator.store, spark, name)
             if sum(found.counts.values()) >= left:
-                raise PipelineError(f"view {name} still differs after its records were written: replace it (CREATE OR REPLACE)")
+                raise PipelineError(f"view {name} still differs after its records were written: drop it and create it again")
         return first
     finally:
         coordinator.release()
@@ -54,20 +55,18 @@ def _correct(coordinator: Coordinator, name: str, differences: tuple[Difference,
 
 def _corrections(view: ViewDefinition, differences: tuple[Difference, ...]) -> bytes:
     """Records to write: a new value, or for counted rows what to add to the count."""
-    rows = [_correction(view.planned.sink, view.schema.names, d) for d in differences]
+    shape = ViewRows.of(view)
+    rows = [_correction(shape, d) for d in differences]
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, CORRECTIONS) as writer:
         writer.write_table(pa.Table.from_pylist(rows, schema=CORRECTIONS))
     return bytes(sink.getvalue())
 
 
-def _correction(sink: KeyedSink | BagSink, names: tuple[str, ...], difference: Difference) -> dict[str, Any]:
+def _correction(shape: ViewRows, difference: Difference) -> dict[str, Any]:
     row = difference.expected or difference.found or {}
-    values = [row[name] for name in names]
-    if isinstance(sink, BagSink):
-        add = difference.times if difference.kind == "missing" else -difference.times
-        key = key_codec(sink.types, sink.order).encode_one([values[i] for i in sink.order])
-        return {"table": sink.table, "key": key, "value": None, "add": add}
-    key = key_codec(sink.types, sink.key).encode_one([values[i] for i in sink.key]) if sink.key else b""
-    value = row_codec(sink.types, sink.value).encode_one([values[i] for i in sink.value]) if sink.value else b""
-    return {"table": sink.table, "key": key, "value": value if difference.expected else None, "add": 0}
+    owner, key, value = shape.record([row[name] for name in shape.schema.names])
+    found: dict[str, Any] = {"table": shape.sink.table, "owner": owner, "key": key, "value": None, "add": 0}
+    if isinstance(shape.sink, BagSink):
+        return {**found, "add": difference.times if difference.kind == "missing" else -difference.times}
+    return {**found, "value": value if difference.expected else None}

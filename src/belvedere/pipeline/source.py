@@ -67,7 +67,7 @@ def with_before(table: TableDefinition, changes: NetChanges, slots: Sequence[int
 
 def read_load(store: Store, table: TableDefinition, intent: Intent, load: Load, slots: Sequence[int], shard: ShardOf) -> NetChanges:
     """The rows of one loading step as of the epoch before, as insertions."""
-    low, high = load_range(load)
+    low, high = load.range
     batches = _delta_rows(table, low, high, slots, shard) if table.delta else rows_as_of(store, table, intent.low, low, high)
     keys, values = [], []
     for k, v in batches:
@@ -77,12 +77,6 @@ def read_load(store: Store, table: TableDefinition, intent: Intent, load: Load, 
     merged = combined(keys)
     order = pc.sort_indices(merged)
     return NetChanges(merged.take(order), pa.nulls(len(merged), pa.binary()), combined(values).take(order))
-
-
-def load_range(load: Load) -> tuple[bytes, bytes | None]:
-    """The half-open key range that a store scans for low < key <= high."""
-    low = bytes.fromhex(load.low)
-    return (low + b"\x00" if low else b""), None if load.high is None else bytes.fromhex(load.high) + b"\x00"
 
 
 def _delta_rows(

@@ -23,6 +23,7 @@ from belvedere.readers.cut import Cut, check_readable, open_cut
 from belvedere.readers.problems import problems
 from belvedere.readers.to_spark import Batches, map_in_arrow, spark_schema, view_frame
 from belvedere.sql.dialect import parse
+from belvedere.sql.query import relations
 from belvedere.sql.rename import renamed
 from belvedere.stores.base import Store
 from belvedere.types import Epoch, SqlType
@@ -81,12 +82,18 @@ def compare(cut: Cut, spark: SparkSession, view: ViewDefinition) -> Verification
 
 
 def recomputed(cut: Cut, spark: SparkSession, view: ViewDefinition) -> DataFrame:
-    """The view's own SELECT, run by Spark over the base rows of the cut."""
-    table = next(t for t in cut.state.tables.values() if t.id == view.planned.source)
-    base = f"belvedere_base_{table.id}"
-    table_frame(cut, spark, table).createOrReplaceTempView(base)
-    frame = spark.sql(renamed(parse(view.select), {table.name: base}))
-    return frame.toDF(*view.schema.names)
+    """The view's own SELECT, run by Spark over the base rows of the cut; views that it reads are recomputed too."""
+    query = parse(view.planned.checked)
+    names = {}
+    for name in relations(query):
+        table = cut.state.tables.get(name.lower())
+        other = cut.state.views.get(name.lower())
+        names[name] = f"belvedere_base_{table.id}" if table else f"belvedere_view_{other.id}" if other else name
+        if table is not None:
+            table_frame(cut, spark, table).createOrReplaceTempView(names[name])
+        elif other is not None:
+            recomputed(cut, spark, other).createOrReplaceTempView(names[name])
+    return spark.sql(renamed(query, names)).toDF(*view.schema.names)
 
 
 def table_frame(cut: Cut, spark: SparkSession, table: TableDefinition) -> DataFrame:

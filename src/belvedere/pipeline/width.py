@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from belvedere.pipeline.intent import LOAD, Intent
+from belvedere.pipeline.intent import Intent
 
 _START = 200_000
 _SMALL, _LARGE = 20_000, 2_000_000
@@ -29,7 +29,7 @@ class Width:
     def wide(self, intent: Intent, depth: int) -> bool:
         if self.fixed is not None:
             return self.fixed == "wide"
-        return self.tasks > 1 and (intent.kind == LOAD or intent.operations > self.threshold)
+        return self.tasks > 1 and intent.size > self.threshold
 
     @contextmanager
     def measured(self, intent: Intent, wide: bool) -> Iterator[None]:

@@ -10,15 +10,15 @@ All views of a cut show the same positions of all streams, also while epochs com
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from belvedere.encoding import prefix_range
+from belvedere.encoding import prefix_range, slot_of
 from belvedere.errors import CatalogError, Stale, ViewInError, ViewNotReady
 from belvedere.readers.rows import ViewRows
 from belvedere.stores.base import Store
@@ -63,10 +63,15 @@ class Cut:
     state: CatalogState
 
     def scan(
-        self, view: ViewDefinition, low: bytes = b"", high: bytes | None = None, limit: int | None = None
+        self,
+        view: ViewDefinition,
+        low: bytes = b"",
+        high: bytes | None = None,
+        limit: int | None = None,
+        slots: Iterable[int] | None = None,
     ) -> Iterator[tuple[pa.BinaryArray, pa.BinaryArray]]:
         """Records of a view, slot after slot, in key order within a slot; of each slot all, or the first `limit`."""
-        for slot in range(self.store.state.slots):
+        for slot in range(self.store.state.slots) if slots is None else slots:
             reader = self.store.state.reader(slot, self.epoch)
             try:
                 if limit is None:
@@ -76,11 +81,12 @@ class Cut:
             finally:
                 reader.close()
 
-    def rows(self, view: ViewDefinition, prefix: bytes = b"", ordered: bool = False, limit: int | None = None) -> pa.Table:
-        """All rows of a view whose key begins with `prefix`; with a limit at least the first so many of each slot."""
+    def rows(self, view: ViewDefinition, prefix: Sequence[Any] = (), ordered: bool = False, limit: int | None = None) -> pa.Table:
+        """All rows of a view whose key begins with the values of `prefix`; with a limit at least the first so many of each slot."""
         shape = ViewRows.of(view)
-        low, high = prefix_range(prefix) if prefix else (b"", None)
-        batches = list(self.scan(view, low, high, limit))
+        low, high = prefix_range(shape.prefix(prefix)) if prefix else (b"", None)
+        owner = shape.owner(prefix) if prefix else None
+        batches = list(self.scan(view, low, high, limit, None if owner is None else [slot_of(owner, self.store.state.slots)]))
         if not batches:
             return shape.schema.arrow.empty_table()
         if ordered and len(batches) > 1:
@@ -124,5 +130,5 @@ def check_readable(state: CatalogState, view: ViewDefinition, errors: Callable[[
     if status.state != LIVE:
         what = "has not been started" if status.state == "requested" else f"is being built ({status.loaded} rows so far)"
         raise ViewNotReady(f"view {view.name} {what}: run catch_up(), or start() a pipeline and wait")
-    if status.in_error:
+    if state.in_error(view):
         raise ViewInError(view.name, errors(view))

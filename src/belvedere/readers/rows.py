@@ -1,4 +1,9 @@
-"""Records of a view as rows: keys and values decoded, columns in the order of the view's SELECT."""
+"""Rows of views: from records of the view's table to rows, and from keys to records.
+
+    KeyedSink   key columns | the other columns
+    BagSink     all columns | how often the row is there
+    Arrange     key columns | columns behind the named ones; the slot is that of the named columns
+"""
 
 from __future__ import annotations
 
@@ -12,39 +17,73 @@ import pyarrow as pa
 
 from belvedere.encoding import KeyCodec, RowCodec
 from belvedere.errors import SchemaError
-from belvedere.operators.sinks import BagSink, KeyedSink, counts_of, key_codec, row_codec
+from belvedere.operators.arrange import Arrange
+from belvedere.operators.sinks import BagSink, counts_of
+from belvedere.sql.planner import Sink
 from belvedere.types import Key, Row, Schema
 from belvedere.views.definitions import ViewDefinition
 
 
 @dataclass(frozen=True)
 class ViewRows:
-    """How the records of one view are read."""
+    """How the records of one view are read. `slot_columns`: so many key columns decide the slot; 0 if all of them do."""
 
     name: str
     schema: Schema
-    sink: KeyedSink | BagSink
+    sink: Sink
+    columns: tuple[int, ...]
 
     @classmethod
     def of(cls, view: ViewDefinition) -> ViewRows:
-        return cls(view.name, view.schema, view.planned.sink)
+        return cls(view.name, view.schema, view.planned.sink, view.planned.columns)
+
+    @cached_property
+    def slot_columns(self) -> int:
+        return self.sink.key if isinstance(self.sink, Arrange) else 0
 
     @cached_property
     def _order(self) -> tuple[int, ...]:
-        return self.sink.key if isinstance(self.sink, KeyedSink) else self.sink.order
+        """The view's columns that form the record key."""
+        return tuple(self.schema.names.index(name) for name in self.schema.key)
+
+    @cached_property
+    def _fields(self) -> dict[int, int]:
+        """The view's other columns, and where each stands in a record's value."""
+        rest = [i for i in range(len(self.schema.columns)) if i not in self._order]
+        if isinstance(self.sink, Arrange):
+            return {i: self.columns[i] - self.sink.key for i in rest}
+        return {i: place for place, i in enumerate(rest)}
 
     @cached_property
     def keys(self) -> KeyCodec:
-        return key_codec(self.sink.types, self._order)
+        return KeyCodec(tuple(self.schema.columns[i].type for i in self._order), normalize=False)
 
     @cached_property
     def values(self) -> RowCodec | None:
-        return row_codec(self.sink.types, self.sink.value) if isinstance(self.sink, KeyedSink) and self.sink.value else None
+        if isinstance(self.sink, BagSink) or not self._fields:
+            return None
+        return self.sink.values if isinstance(self.sink, Arrange) else RowCodec(tuple(self.schema.columns[i].type for i in self._fields))
 
     def prefix(self, values: Sequence[Any]) -> bytes:
         if len(values) > len(self._order):
             raise SchemaError(f"view {self.name} has {len(self._order)} key column(s): {', '.join(self.schema.key) or 'none'}")
         return self.keys.encode_one(values)
+
+    def owner(self, values: Sequence[Any]) -> bytes | None:
+        """What decides the slot of the records whose key begins with these values; None if they are in several slots."""
+        count = self.slot_columns or len(self._order)
+        return self.keys.encode_one(values[:count]) if len(values) >= count else None
+
+    def record(self, row: Sequence[Any]) -> tuple[bytes, bytes, bytes]:
+        """What decides the slot of a row, its record key, and the value that a record of a unique view has."""
+        key = [row[i] for i in self._order]
+        value = b""
+        if isinstance(self.sink, Arrange):
+            fields = [row[self.columns.index(self.sink.key + i)] for i in range(len(self.sink.types) - self.sink.key)]
+            value = self.sink.values.encode_one(fields)
+        elif self.values is not None:
+            value = self.values.encode_one([row[i] for i in self._fields])
+        return self.owner(key) or b"", self.keys.encode_one(key) if key else b"", value
 
     def decode(self, keys: pa.BinaryArray, values: pa.BinaryArray) -> pa.Table:
         """Rows of some records; a counted row stands as often as it counts."""
@@ -53,7 +92,8 @@ class ViewRows:
             times = pa.array(np.repeat(np.arange(len(keys)), counts_of(values)))
             found = {i: column.take(times) for i, column in found.items()}
         elif self.values is not None:
-            found |= dict(zip(self.sink.value, self.values.decode(values), strict=True))
+            fields = self.values.decode(values)
+            found |= {i: fields[place] for i, place in self._fields.items()}
         return pa.table([found[i] for i in range(len(self.schema.columns))], schema=self.schema.arrow)
 
     @cached_property
@@ -61,18 +101,19 @@ class ViewRows:
         """One row of a keyed view from its key values and its record; made once, because point reads are frequent."""
         names = self.schema.names
         key_names = tuple(names[i] for i in self._order)
-        if not isinstance(self.sink, KeyedSink):
+        if isinstance(self.sink, BagSink):
             raise SchemaError(f"view {self.name} has no key of its own: use scan()")
         if self.values is None:
             return lambda key, _: dict(zip(key_names, key, strict=True))
-        value_names = tuple(names[i] for i in self.sink.value)
         decode = self.values.decode_one
-        if (*key_names, *value_names) == names:
+        places = tuple(self._fields.values())
+        if (*self._order, *self._fields) == tuple(range(len(names))) and places == tuple(range(len(self.values.types))):
             return lambda key, value: dict(zip(names, (*key, *decode(value)), strict=True))
 
         def ordered(key: Sequence[Any], value: bytes) -> Row:
-            found = dict(zip((*key_names, *value_names), (*key, *decode(value)), strict=True))
-            return {name: found[name] for name in names}
+            fields = decode(value)
+            found = dict(zip(self._order, key, strict=True)) | {i: fields[place] for i, place in self._fields.items()}
+            return {name: found[i] for i, name in enumerate(names)}
 
         return ordered
 

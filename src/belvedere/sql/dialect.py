@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
-from typing import Any
+from typing import Any, ClassVar
 
 import sqlglot
+from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
+from sqlglot.generators.spark import SparkGenerator
 
 from belvedere.errors import SqlError
 from belvedere.sql.expressions.dialect import SparkSql
@@ -49,8 +51,15 @@ def defining_query(text: str) -> str:
     raise SqlError("the statement has no AS SELECT part")
 
 
+class _Written(SparkSql):
+    """As SparkSql, but QUALIFY stays QUALIFY: Spark knows it, and sqlglot's subquery for it gives out a column too many."""
+
+    class Generator(SparkGenerator):
+        TRANSFORMS: ClassVar = {node: rule for node, rule in SparkGenerator.TRANSFORMS.items() if node is not exp.Select}
+
+
 def sql_of(node: Any) -> str:
-    return str(node.sql(dialect=SparkSql))
+    return str(node.sql(dialect=_Written))
 
 
 def _first_line(error: Exception) -> str:

@@ -1,155 +1,83 @@
-"""From a SELECT to the maintenance graph of a view.
+"""From a SELECT to the maintenance graph of a view. `sql.plan` is the map of how.
 
-    selection, projection    Source -> Select -> KeyedSink          (the base key is among the columns)
+    selection, projection    Source -> Select -> KeyedSink          (what makes a row unique is among the columns)
                              Source -> Select -> BagSink            (it is not: equal rows are counted)
-    GROUP BY, DISTINCT       Source -> Select -> Aggregate -> Select -> KeyedSink (or BagSink)
+    GROUP BY, DISTINCT       Source -> Select -> Aggregate -> Select -> sink
+    joins                    Source -> Select -> Arrange ─┐
+                             Source -> Select -> Arrange ─┴ Join -> Select -> sink
+    first rows               Source -> Select -> Arrange -> TopK -> Select -> sink
+    INTERSECT, EXCEPT        both sides -> SetOperation -> Select -> sink
 
-The first Select computes what the aggregate needs, the second what the user wrote around the aggregates, and HAVING. A
-sink that is keyed as its input is partitioned needs no exchange; any other gets one of its own (rule R8).
+A Select computes what the operator above it needs. Equal nodes over equal inputs are one, within a view and between views.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
 
 from belvedere.errors import SqlError
+from belvedere.operators.arrange import Arrange
 from belvedere.operators.graph import Node, Source
-from belvedere.operators.select import Expression, Select
 from belvedere.operators.sinks import BagSink, KeyedSink
-from belvedere.sql.aggregates import collect, reduce_groups
 from belvedere.sql.dialect import parse, sql_of
-from belvedere.sql.expressions import lower, lower_condition
-from belvedere.sql.relation import Scope, scope_of
-from belvedere.sql.select_plan import SelectPlan, analyse
+from belvedere.sql.plan.context import Context, TableInfo, ViewInfo
+from belvedere.sql.plan.queries import answer
+from belvedere.sql.plan.relation import reworded
+from belvedere.sql.plan.sink import ended
+from belvedere.sql.relation import condition_of, expression_of
 from belvedere.stores.base import TableId
-from belvedere.types import Column, Schema, SqlType
+from belvedere.types import Schema
 
-NewId = Callable[[], int]
+__all__ = ["PlannedView", "TableInfo", "ViewInfo", "condition_of", "expression_of", "plan_view"]
 
-
-@dataclass(frozen=True, slots=True)
-class TableInfo:
-    """What the planner must know of a base table."""
-
-    id: TableId
-    name: str
-    schema: Schema
+Sink = KeyedSink | BagSink | Arrange
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedView:
     """`schema.key` is the record key: the columns that the user named (the first `named`), then what makes it unique.
 
-    `unique` is False for a bag: rows are counted and the key is all columns.
+    `unique` is False for a bag: rows are counted and the key is all columns. `nodes` have local ids in an order in which inputs
+    come first, and 1 for every state table (`graph.bind` gives both their real ids); the last is the sink. `checked` is the
+    SELECT by which another engine can recompute the view: orders that leave something open are made total. `reads` names the
+    views that the SELECT refers to, in lower case. `columns` says which column of the sink each column of the view is.
     """
 
     schema: Schema
     named: int
     unique: bool
-    source: TableId
     nodes: tuple[Node, ...]
+    checked: str
+    reads: tuple[str, ...] = ()
+    columns: tuple[int, ...] = ()
 
     @property
-    def sink(self) -> KeyedSink | BagSink:
+    def sink(self) -> Sink:
         operator = self.nodes[-1].operator
-        assert isinstance(operator, KeyedSink | BagSink)  # the planner ends every graph with one
+        assert isinstance(operator, Sink)  # the planner ends every graph with one
         return operator
 
-
-def plan_view(select: str, key: Sequence[str], tables: Sequence[TableInfo], new_id: NewId) -> PlannedView:
-    by_name = {t.name.lower(): t for t in tables}
-    plan = analyse(parse(select), {name: t.schema.names for name, t in by_name.items()})
-    table = by_name[plan.relation.lower()]
-    scope = scope_of(plan.alias, table.schema.columns, lambda i: f'"c{i}"')
-    source = Node(new_id(), Source(table.id, tuple(c.type for c in table.schema.columns)))
-    if plan.grouped or plan.distinct:
-        return _grouped(plan, table, scope, source, key, new_id)
-    condition = condition_of(plan.where, scope)
-    outputs = tuple(expression_of(item.node, scope) for item in plan.items)
-    base_key = [table.schema.names.index(name) for name in table.schema.key]
-    return _finish(plan, table, [source], condition, outputs, base_key, key, new_id)
+    @property
+    def sources(self) -> tuple[TableId, ...]:
+        """The base tables whose changes the view follows."""
+        return tuple(n.operator.table for n in self.nodes if isinstance(n.operator, Source))
 
 
-def _grouped(plan: SelectPlan, table: TableInfo, scope: Scope, source: Node, key: Sequence[str], new_id: NewId) -> PlannedView:
-    groups = plan.groups
-    if not plan.grouped:  # SELECT DISTINCT: a group per row, nothing to count
-        groups = tuple(item.node for item in plan.items)
-    if plan.distinct and plan.grouped and not _covers(plan):
-        raise SqlError("SELECT DISTINCT together with GROUP BY needs all grouping columns among the view's columns")
-    calls = collect([item.node for item in plan.items] + ([plan.having] if plan.having else []))
-    leaf, aggregate = reduce_groups([expression_of(g, scope) for g in groups], calls, lambda n: expression_of(n, scope), new_id)
-    select = Select(condition_of(plan.where, scope), leaf.outputs, new_id(), leaf.keys)
-    above = calls.scope(groups, aggregate.types)
-    condition = condition_of(calls.replaced(plan.having, groups), above) if plan.having else None
-    if condition is not None and plan.having is not None:
-        condition = _with_text(condition, plan.having)
-    outputs = tuple(_with_text(expression_of(calls.replaced(i.node, groups), above), i.node) for i in plan.items)
-    first = Node(new_id(), select, (source.id,))
-    nodes = [source, first, Node(new_id(), aggregate, (first.id,))]
-    return _finish(plan, table, nodes, condition, outputs, list(range(len(groups))), key, new_id)
+def plan_view(select: str, key: Sequence[str], tables: Sequence[TableInfo], views: Sequence[ViewInfo] = ()) -> PlannedView:
+    query = parse(select)
+    context = Context({t.name.lower(): t for t in tables}, {v.name.lower(): v for v in views}, answer)
+    try:
+        end = ended(answer(query, context), key, context)
+    except SqlError as error:
+        raise reworded(error, context.labels) from error
+    checked = _checked(query, context) if context.ties else select
+    return PlannedView(end.schema, end.named, end.unique, context.nodes.until(end.node), checked, tuple(context.reads), end.columns)
 
 
-def _finish(
-    plan: SelectPlan,
-    table: TableInfo,
-    nodes: list[Node],
-    condition: Expression | None,
-    outputs: tuple[Expression, ...],
-    identity: list[int],
-    key: Sequence[str],
-    new_id: NewId,
-) -> PlannedView:
-    """Add the last Select and the sink; `identity` are the input columns that make a row unique, in partition order."""
-    names = [item.name for item in plan.items]
-    named = [_position(name, names) for name in key]
-    passed = {e.column: i for i, e in reversed(list(enumerate(outputs))) if e.column >= 0}
-    unique = all(column in passed for column in identity)
-    needed = [passed[c] for c in identity] if unique else list(range(len(names)))
-    record = named + [i for i in needed if i not in named]
-    by_id = unique and record == needed
-    columns = tuple(Column(name, e.type) for name, e in zip(names, outputs, strict=True))
-    keys = () if by_id else (tuple(record),)
-    may_fail = any(e.raises for e in outputs) or bool(condition and condition.raises) or bool(keys)
-    select = Node(new_id(), Select(condition, outputs, new_id() if may_fail else 0, keys), (nodes[-1].id,))
-    types = tuple(e.type for e in outputs)
-    sink: KeyedSink | BagSink = BagSink(new_id(), types, tuple(record))
-    if unique:
-        rest = tuple(i for i in range(len(names)) if i not in record)
-        sink = KeyedSink(new_id(), types, tuple(record), rest, by_id)
-    end = Node(new_id(), sink, (select.id,), local=by_id)
-    schema = Schema(columns, tuple(names[i] for i in record))
-    return PlannedView(schema, len(named) or len(record), unique, table.id, (*nodes, select, end))
-
-
-def expression_of(node: exp.Expression, scope: Scope) -> Expression:
-    text = sql_of(node)
-    typed = lower(node, scope.resolve)
-    if typed.type is None:
-        raise SqlError(f"{text} has no type: write CAST(NULL AS ...)")
-    column = next((i for i, f in enumerate(scope.fields) if f.sql == typed.sql), -1) if isinstance(node, exp.Column) else -1
-    return Expression(typed.sql, typed.type, text, typed.raises, column)
-
-
-def condition_of(node: exp.Expression | None, scope: Scope) -> Expression | None:
-    if node is None:
-        return None
-    typed = lower_condition(node, scope.resolve)
-    return Expression(typed.sql, SqlType("boolean"), sql_of(node), typed.raises)
-
-
-def _with_text(expression: Expression, node: exp.Expression) -> Expression:
-    return Expression(expression.sql, expression.type, sql_of(node), expression.raises, expression.column)
-
-
-def _position(name: str, names: Sequence[str]) -> int:
-    for i, candidate in enumerate(names):
-        if candidate.lower() == name.lower():
-            return i
-    raise SqlError(f"the key column {name} is not a column of the view: its columns are {', '.join(names)}")
-
-
-def _covers(plan: SelectPlan) -> bool:
-    return all(any(item.node == group for item in plan.items) for group in plan.groups)
+def _checked(query: exp.Expr, context: Context) -> str:
+    for order, more in context.ties.values():
+        order.set("expressions", [*order.expressions, *more])
+    return sql_of(query)

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from belvedere.errors import SqlError
-from belvedere.sql.expressions import Typed
+from belvedere.operators.select import Expression
+from belvedere.sql.dialect import sql_of
+from belvedere.sql.expressions import Typed, lower, lower_condition
 from belvedere.types import Column, SqlType
 
 
@@ -48,3 +50,19 @@ class Scope:
 
 def scope_of(relation: str, columns: Sequence[Column], sql: Callable[[int], str]) -> Scope:
     return Scope(tuple(Field(relation, c.name, c.type, sql(i), c.nullable) for i, c in enumerate(columns)))
+
+
+def expression_of(node: exp.Expr, scope: Scope) -> Expression:
+    text = sql_of(node)
+    typed = lower(node, scope.resolve)
+    if typed.type is None:
+        raise SqlError(f"{text} has no type: write CAST(NULL AS ...)")
+    column = next((i for i, f in enumerate(scope.fields) if f.sql == typed.sql), -1) if isinstance(node, exp.Column) else -1
+    return Expression(typed.sql, typed.type, text, typed.raises, column)
+
+
+def condition_of(node: exp.Expr | None, scope: Scope) -> Expression | None:
+    if node is None:
+        return None
+    typed = lower_condition(node, scope.resolve)
+    return Expression(typed.sql, SqlType("boolean"), sql_of(node), typed.raises)

@@ -21,6 +21,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from belvedere.types import Epoch, Position
@@ -166,6 +168,16 @@ class Shard(Protocol):
     def scan_batches(
         self, table: TableId, low: bytes, high: bytes | None, batch: int = 100_000
     ) -> Iterator[tuple[pa.BinaryArray, pa.BinaryArray]]: ...
+
+    def scan_prefixes(
+        self, table: TableId, prefixes: pa.BinaryArray, limit: int | None = None, batch: int = 100_000
+    ) -> Iterator[tuple[npt.NDArray[np.int64], pa.BinaryArray, pa.BinaryArray]]:
+        """Records as of e-1 whose key begins with one of the prefixes, in key order, at most `limit` per prefix.
+
+        Prefix p covers [p, p + FF), as `encoding.keys` says; prefixes are sorted and cover no key twice. Each batch says for
+        every record the number of its prefix, its key and its value; it has 1 to `batch` records, and a prefix may span
+        batches. One seek per prefix, never a scan of the table. No transaction is open while the consumer has a batch.
+        """
 
     def write(self, write: Write) -> None:
         """Buffer a write. A table is written at most once per shard (one operator owns it)."""

@@ -6,10 +6,13 @@ calls: each read sees the store at the time of the call, as with a remote store.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from belvedere.errors import Stale, StoreError
@@ -131,6 +134,23 @@ class MemoryShard:
 
     def scan_batches(self, table: TableId, low: bytes, high: bytes | None, batch: int = 100_000) -> Iterator[Batch]:
         yield from batches(self._records(table, low, high), batch)
+
+    def scan_prefixes(
+        self, table: TableId, prefixes: pa.BinaryArray, limit: int | None = None, batch: int = 100_000
+    ) -> Iterator[tuple[npt.NDArray[np.int64], pa.BinaryArray, pa.BinaryArray]]:
+        self._state.point("shard scan")
+        self._check_floors()
+        records = self._content.tables.get(table, {})
+        keys = sorted(records)
+        numbers: list[int] = []
+        found: list[tuple[bytes, bytes]] = []
+        for number, prefix in enumerate(prefixes.to_pylist()):
+            part = ((key, self._read(records[key])) for key in keys[bisect_left(keys, prefix) : bisect_left(keys, prefix + b"\xff")])
+            present = list(islice(((key, value) for key, value in part if value is not None), limit))
+            numbers += [number] * len(present)
+            found += present
+        for start, (some, values) in zip(range(0, len(found), batch), batches(found, batch), strict=True):
+            yield np.array(numbers[start : start + batch], np.int64), some, values
 
     def write(self, write: Write) -> None:
         if write.table in self._writes:

@@ -5,6 +5,7 @@
     name/orders          what a name stands for; a view being replaced has a `next`
     table/7, view/12     definitions
     status/12            where a view stands
+    errors/31            rows in error, by error table and slot
     lease, intent        the coordinator and the open epoch      (pipeline.ledger)
     commit/000...41      manifests of committed epochs
     pin/...              epochs that long readers hold           (views.pins)
@@ -19,10 +20,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from belvedere.errors import CatalogError, SchemaError, Unsupported
-from belvedere.sql.dialect import parse
+from belvedere.errors import CatalogError, SchemaError
 from belvedere.sql.planner import plan_view
-from belvedere.sql.query import relations
 from belvedere.stores.base import CatalogTransaction, Store
 from belvedere.types import Epoch, Position, Schema
 from belvedere.views.definitions import DROPPED, LIVE, LOADING, REQUESTED, TableDefinition, ViewDefinition, ViewStatus
@@ -59,6 +58,11 @@ class CatalogState:
     views: dict[str, ViewDefinition]  # by the name under which they are read
     building: dict[str, ViewDefinition]  # replacements that are not live yet
     status: dict[int, ViewStatus]
+    errors: dict[int, int]  # rows in error, by error table
+
+    def in_error(self, view: ViewDefinition) -> int:
+        """How many rows the view cannot evaluate; nodes that it shares count too."""
+        return sum(self.errors.get(table, 0) for table in view.error_tables)
 
     def table(self, name: str) -> TableDefinition:
         if name.lower() in self.views:
@@ -88,7 +92,8 @@ def read_state(t: CatalogTransaction) -> CatalogState:
     tables = {d.id: d for d in (TableDefinition.from_bytes(v) for _, v in t.scan("table/"))}
     views = {d.id: d for d in (ViewDefinition.from_bytes(v) for _, v in t.scan("view/"))}
     status = {int(k.split("/")[1]): ViewStatus.from_bytes(v) for k, v in t.scan("status/")}
-    state = CatalogState(read_head(t), {}, {}, {}, status)
+    errors = {int(k.split("/")[1]): sum(json.loads(v).values()) for k, v in t.scan("errors/")}
+    state = CatalogState(read_head(t), {}, {}, {}, status, errors)
     for key, value in t.scan("name/"):
         name, entry = key.split("/", 1)[1], json.loads(value)
         if entry["kind"] == "table":
@@ -160,11 +165,10 @@ def create_view(
         if replacing is None and _exists(t, name, if_not_exists, "view"):
             return False
         state = read_state(t)
-        for relation in relations(parse(select)):
-            if relation.lower() in state.views:
-                raise Unsupported(f"a view over the view {relation}", "write its SELECT over the base table")
-        tables = [d.info for d in state.tables.values()]
-        planned = plan_view(select, key, tables, lambda: new_id(t))
+        if replacing is not None:
+            _refuse_readers(state, name, "replaced")
+        others = [v.info for n, v in state.views.items() if n != name.lower()]
+        planned = plan_view(select, key, [d.info for d in state.tables.values()], others)
         view = ViewDefinition(new_id(t), name, select, tuple(key), consistency, planned, time.time())
         t.put(f"view/{view.id}", view.to_bytes())
         t.put(f"status/{view.id}", ViewStatus(REQUESTED).to_bytes())
@@ -193,6 +197,12 @@ def _mark_dropped(t: CatalogTransaction, view: int) -> None:
     t.put(f"status/{view}", replace(status, state=DROPPED).to_bytes())
 
 
+def _refuse_readers(state: CatalogState, name: str, what: str) -> None:
+    readers = sorted({v.name for v in state.definitions() if name.lower() in v.planned.reads and v.name.lower() != name.lower()})
+    if readers:
+        raise CatalogError(f"view {name} cannot be {what}, it is used by {', '.join(readers)}: drop these views first")
+
+
 def drop_view(store: Store, name: str, if_exists: bool = False) -> bool:
     """Take the name away at once; a coordinator removes the tables between two epochs."""
 
@@ -202,6 +212,7 @@ def drop_view(store: Store, name: str, if_exists: bool = False) -> bool:
             return False
         if entry is None or entry["kind"] != "view":
             raise CatalogError(f"there is no view {name}: SHOW MATERIALIZED VIEWS lists them")
+        _refuse_readers(read_state(t), name, "dropped")
         for view in filter(None, (entry["id"], entry.get("next"))):
             _mark_dropped(t, view)
         t.delete(f"name/{name.lower()}")
@@ -217,7 +228,7 @@ def drop_table(store: Store, name: str, if_exists: bool = False) -> TableDefinit
         if if_exists and name.lower() not in state.tables:
             return None
         table = state.table(name)
-        users = [v.name for v in state.definitions() if v.planned.source == table.id]
+        users = {v.name for v in state.definitions() if table.id in v.planned.sources}
         if users:
             raise CatalogError(f"table {name} is used by {', '.join(sorted(users))}: drop these views first")
         t.delete(f"name/{name.lower()}")
@@ -233,7 +244,7 @@ def make_live(t: CatalogTransaction, view: int, epoch: Epoch) -> None:
     status = ViewStatus.from_bytes(t.get(f"status/{view}") or b"")
     if status.state != LOADING:
         return  # dropped meanwhile
-    t.put(f"status/{view}", replace(status, state=LIVE, watermark=None, live_since=epoch).to_bytes())
+    t.put(f"status/{view}", ViewStatus(LIVE, live_since=epoch, loaded=status.loaded).to_bytes())
     for key, value in t.scan("name/"):
         entry = json.loads(value)
         if entry.get("next") == view:

@@ -1,14 +1,17 @@
-"""Definitions of tables and views, as the catalog keeps them. A definition never changes; its id is never reused."""
+"""Definitions of tables and views, as the catalog keeps them. Ids are never reused.
+
+A definition never changes, except that a view's nodes are bound once, when it joins.
+"""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
-from typing import Any
 
-from belvedere.operators.graph import from_json, to_json
-from belvedere.sql.planner import PlannedView, TableInfo
+from belvedere.operators.graph import Node, bind, error_table, from_json, to_json
+from belvedere.sql.planner import PlannedView, TableInfo, ViewInfo
 from belvedere.stores.base import TableId
 from belvedere.types import Schema
 
@@ -42,6 +45,8 @@ class TableDefinition:
 
 @dataclass(frozen=True, slots=True)
 class ViewDefinition:
+    """`bound` says that the nodes are real: ids and state tables are given when the view joins, so that it shares what is live then."""
+
     id: int
     name: str
     select: str
@@ -49,50 +54,74 @@ class ViewDefinition:
     consistency: str
     planned: PlannedView
     created: float
+    bound: bool = False
 
     @property
     def schema(self) -> Schema:
         return self.planned.schema
 
+    @property
+    def info(self) -> ViewInfo:
+        return ViewInfo(self.name, self.select, self.schema.names)
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        """The nodes that exist; none before the view has joined."""
+        return self.planned.nodes if self.bound else ()
+
+    @property
+    def error_tables(self) -> tuple[TableId, ...]:
+        return tuple(table for table in map(error_table, self.nodes) if table)
+
+    def bind(self, existing: Iterable[Node], new_id: Callable[[], int]) -> ViewDefinition:
+        return replace(self, planned=replace(self.planned, nodes=bind(self.planned.nodes, existing, new_id)), bound=True)
+
     def to_bytes(self) -> bytes:
         p = self.planned
-        planned = {"schema": p.schema.to_json(), "named": p.named, "unique": p.unique, "source": p.source, "nodes": to_json(p.nodes)}
+        planned = {"schema": p.schema.to_json(), "named": p.named, "unique": p.unique, "nodes": to_json(p.nodes)}
+        planned = {**planned, "checked": p.checked, "reads": p.reads, "columns": p.columns}
         data = {"id": self.id, "name": self.name, "select": self.select, "key": self.key, "consistency": self.consistency}
-        return json.dumps({**data, "created": self.created, "planned": planned}).encode()
+        return json.dumps({**data, "created": self.created, "bound": self.bound, "planned": planned}).encode()
 
     @classmethod
     @lru_cache(maxsize=4096)
     def from_bytes(cls, data: bytes) -> ViewDefinition:
         d = json.loads(data)
         p = d["planned"]
-        planned = PlannedView(Schema.from_json(p["schema"]), p["named"], p["unique"], p["source"], from_json(p["nodes"]))
-        return cls(d["id"], d["name"], d["select"], tuple(d["key"]), d["consistency"], planned, d["created"])
+        nodes = from_json(p["nodes"])
+        texts = p["checked"], tuple(p["reads"])
+        planned = PlannedView(Schema.from_json(p["schema"]), p["named"], p["unique"], nodes, *texts, tuple(p["columns"]))
+        return cls(d["id"], d["name"], d["select"], tuple(d["key"]), d["consistency"], planned, d["created"], d["bound"])
 
 
 @dataclass(frozen=True, slots=True)
 class ViewStatus:
-    """Where a view stands: requested, loading up to a watermark, live since an epoch, or dropped.
+    """Where a view stands: requested, loading, live since an epoch, or dropped.
 
-    `watermark` is the largest base key that is loaded (None: all). `errors` counts rows in error, by error table and slot.
+    While it loads: `group` are the views that are built together (by the lowest id), `building` the nodes that are new with them.
+    `origins` are the nodes from whose rows this one is loaded, and `marks` says of origins of the group up to which key that is
+    done (hex; None: all).
     """
 
     state: str
-    watermark: bytes | None = b""
     live_since: int = 0
     loaded: int = 0
-    errors: dict[str, dict[str, int]] = field(default_factory=dict)
+    group: int = 0
+    building: tuple[int, ...] = ()
+    origins: tuple[int, ...] = ()
+    marks: dict[int, str | None] = field(default_factory=dict)
 
     @property
-    def in_error(self) -> int:
-        return sum(n for slots in self.errors.values() for n in slots.values())
+    def next_origin(self) -> int:
+        """The origin that is loaded next."""
+        return next(o for o in self.origins if self.marks.get(o, "") is not None)
 
     def to_bytes(self) -> bytes:
-        mark = None if self.watermark is None else self.watermark.hex()
-        data: dict[str, Any] = {"state": self.state, "watermark": mark, "live_since": self.live_since}
-        return json.dumps({**data, "loaded": self.loaded, "errors": self.errors}).encode()
+        return json.dumps(asdict(self)).encode()
 
     @classmethod
+    @lru_cache(maxsize=4096)
     def from_bytes(cls, data: bytes) -> ViewStatus:
         d = json.loads(data)
-        mark = None if d["watermark"] is None else bytes.fromhex(d["watermark"])
-        return cls(d["state"], mark, d["live_since"], d["loaded"], d["errors"])
+        marks = {int(origin): mark for origin, mark in d["marks"].items()}
+        return cls(d["state"], d["live_since"], d["loaded"], d["group"], tuple(d["building"]), tuple(d["origins"]), marks)

@@ -16,18 +16,22 @@ from belvedere.bench.results import (
     INGEST,
     MAINTAIN,
     BaseWrite,
+    FanOut,
     FlatPoint,
     Freshness,
+    JoinCost,
+    ManyViews,
     MemoryPeak,
     PointRead,
     Rate,
     Results,
     Scan,
     SinglePut,
+    TpchPoint,
     merged,
 )
 from belvedere.bench.targets import Verdict, verdicts
-from belvedere.bench.views import NAMES
+from belvedere.bench.views import JOIN, NAMES
 
 MILLION = 1_000_000
 EPOCHS = (200_000,) * 5
@@ -44,6 +48,9 @@ def made_up() -> Results:
         rates.append(Rate(END_TO_END, view, MILLION, 5.0, 300_000, True, epochs=(100_000, 300_000, 600_000)))
         peers.append(PeerResult("lmdb_by_hand", view, MILLION, 10_000, 100_000.0, 10.0, True, 0.5, 180))
         peers.append(PeerResult("duckdb_refresh", view, MILLION, 10_000, 80_000.0, 12.5, True, 40.0, 240))
+    rates.append(Rate(MAINTAIN, JOIN, MILLION, 5.0, 200_000, True, epochs=EPOCHS))
+    rates.append(Rate(END_TO_END, JOIN, MILLION, 8.0, 300_000, True, epochs=(300_000,) * 3))
+    peers.append(PeerResult("duckdb_refresh", JOIN, MILLION, 10_000, 65_000.0, 15.4, True, 60.0, 260))
     return Results(
         rates=tuple(rates),
         peers=tuple(peers),
@@ -54,6 +61,13 @@ def made_up() -> Results:
         scans=(Scan("V4", 200_000, 0.2, True),),
         base_writes=(BaseWrite(0, False, MILLION, 4.0, True), BaseWrite(10, True, MILLION, 5.0, True)),
         memory=(MemoryPeak("V_all", 10 * MILLION, 2_500, 1_900, 30.0, True, (MILLION,) * 10),),
+        joins=(JoinCost(1, 10_000, 20.0, 10_000, 25.0, True), JoinCost(1_000, 10_000, 21.0, 100, 4_000.0, True)),
+        many_views=(
+            ManyViews(10, MILLION, 2.0, 200_000, 40, 40, 30, 30, True),
+            ManyViews(200, MILLION, 5.0, 200_000, 800, 421, 600, 221, True),
+        ),
+        tpch=(TpchPoint("q03", 0.01, 87_000, 8_000, 5, 40.0, True), TpchPoint("q03", 0.1, 875_000, 8_000, 5, 60.0, True)),
+        fan_out=(FanOut(MILLION, 4.0, 2_000, 1_500, True),),
     )
 
 
@@ -84,6 +98,26 @@ def test_targets_are_ratios_to_the_peer_of_the_same_run() -> None:
     assert found(results, "memory, V_all", "MiB resident").reached
 
 
+def test_the_join_is_held_against_recomputation() -> None:
+    results = made_up()
+    maintained = found(results, "maintain V5 in epochs of 200,000", "x duckdb_refresh")
+    assert maintained.measured == pytest.approx(3.08, abs=0.01)
+    assert (maintained.target, maintained.reached) == (3.0, True)
+    end_to_end = found(results, "end to end V5", "x duckdb_refresh")
+    assert end_to_end.measured == pytest.approx(1.92, abs=0.01)
+    assert (end_to_end.target, end_to_end.reached) == (2.0, False)
+    assert not [v for v in verdicts(results) if "V5" in v.name and v.unit == "x lmdb_by_hand"]
+
+
+def test_sharing_growth_and_fan_out_have_targets() -> None:
+    results = made_up()
+    assert found(results, "200 views beside 10", "x cost per operation").measured == pytest.approx(2.5)
+    assert not found(results, "TPC-H q03", "x cost per row").reached
+    assert found(results, "fan-out to 1,000,000 rows", "MiB resident").reached
+    small = replace(results, fan_out=(FanOut(20_000, 1.0, 900, 500, True),), tpch=results.tpch[:1], many_views=results.many_views[:1])
+    assert not [v for v in verdicts(small) if v.name.startswith(("fan-out", "TPC-H", "200"))]
+
+
 def test_a_wrong_result_reaches_no_target() -> None:
     results = made_up()
     wrong = replace(results, rates=tuple(replace(r, correct=False) for r in results.rates))
@@ -109,6 +143,10 @@ def test_the_report_shows_every_part() -> None:
         "Single durable put",
         "Reads",
         "Memory",
+        "matched row",
+        "Fan-out",
+        "TPC-H",
+        "421 for 800",
         "Targets",
     ):
         assert part in text

@@ -95,7 +95,7 @@ def test_the_prompt_runs_what_ends_with_a_semicolon(text: str, complete: bool) -
 
 def test_views_and_explain(filled: Cli) -> None:
     (view,) = json.loads(filled("views", "--json").stdout)
-    assert (view["name"], view["state"], view["table"], view["key"]) == ("sums", "requested", "readings", ["place"])
+    assert (view["name"], view["state"], view["tables"], view["key"]) == ("sums", "requested", ["readings"], ["place"])
     assert view["columns"] == {"place": "string", "n": "bigint", "amount": "decimal(20,2)"}
     assert "sums" in filled("views").stdout
     assert "Aggregate" in filled("explain", "sums").stdout

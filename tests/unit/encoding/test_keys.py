@@ -59,6 +59,15 @@ def test_decoded_keys_are_the_columns_again(table: Table) -> None:
         assert tuple(map(bits, codec.decode_one(codec.encode_one(row)))) == tuple(map(bits, row))
 
 
+@given(tables(), st.data())
+def test_the_length_of_a_key_is_found_whatever_follows_it(table: Table, data: st.DataObject) -> None:
+    types, rows = table
+    keys = [KeyCodec(types).encode_one(row) for row in rows]
+    tails = [data.draw(st.sampled_from([b"", b"\x00", b"\x00\xff", b"\x01a\x00", b"\xfe\xff"])) for _ in keys]
+    records = pa.array([b"skipped", *(key + tail for key, tail in zip(keys, tails, strict=True))], pa.binary()).slice(1)
+    assert KeyCodec(types).lengths(records).tolist() == [len(key) for key in keys]
+
+
 @st.composite
 def prefixed(draw: st.DrawFn) -> tuple[Table, tuple[Any, ...]]:
     types = draw(schemas)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from belvedere.operators.graph import Graph, from_json, state_tables, to_json
+from belvedere.operators.graph import Graph, bind, from_json, state_tables, to_json
 from belvedere.sql.planner import PlannedView, TableInfo, plan_view
 from belvedere.types import BIGINT, STRING, Column, Schema
 
@@ -12,8 +12,7 @@ _ORDERS = Schema((Column("id", STRING, False), Column("region", STRING), Column(
 
 
 def plan(select: str, key: tuple[str, ...] = ()) -> PlannedView:
-    ids = iter(range(10, 99))
-    return plan_view(select, key, [TableInfo(1, "orders", _ORDERS)], lambda: next(ids))
+    return plan_view(select, key, [TableInfo(1, "orders", _ORDERS)])
 
 
 def levels(planned: PlannedView) -> list[int]:
@@ -46,5 +45,6 @@ def test_plans_come_back_from_json() -> None:
 
 def test_no_state_table_is_written_by_two_operators() -> None:
     planned = plan("SELECT region, min(amount) AS m, count(DISTINCT id) AS n FROM orders GROUP BY region", ("m",))
-    tables = [t for n in planned.nodes for t in state_tables(n)]
+    ids = iter(range(10, 99))
+    tables = [t for n in bind(planned.nodes, (), lambda: next(ids)) for t in state_tables(n)]
     assert len(tables) == len(set(tables))

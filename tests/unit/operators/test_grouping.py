@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from belvedere.operators.grouping import Int128, group, group_count, group_sum
+from belvedere.operators.grouping import Int128, group, group_count, group_sum, wide_sum
 
 _INT64 = st.one_of(st.sampled_from([0, 1, -1, 2**63 - 1, -(2**63), 2**32, -(2**32), 2**31]), st.integers(-(2**63), 2**63 - 1))
 _LIMIT = 10**28 - 1
@@ -50,6 +50,18 @@ def test_sums_of_decimals_of_28_digits_are_exact(rows: list[tuple[int, int, int]
     codes, weights = ints([r[0] for r in rows]), ints([r[2] for r in rows])
     values = Int128.from_decimal(decimals([r[1] for r in rows], 3))
     assert python(group_sum(codes, 3, values, weights)) == sums(rows)
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(-(10**38) + 1, 10**38 - 1), _WEIGHTS), max_size=40))
+def test_sums_of_decimals_of_38_digits_are_exact_beyond_128_bits(rows: list[tuple[int, int, int]]) -> None:
+    codes, weights = ints([r[0] for r in rows]), ints([r[2] for r in rows])
+    values = Int128.from_decimal(decimals([r[1] for r in rows], 3))
+    once = wide_sum(codes, 3, values, weights)
+    assert once.to_integers() == sums(rows)
+    assert (once + once).to_integers() == [2 * total for total in sums(rows)]
+    narrow, fits = once.narrowed()
+    assert fits.tolist() == [-(2**127) <= total < 2**127 for total in sums(rows)]
+    assert [v for v, ok in zip(python(narrow), fits, strict=True) if ok] == [t for t in sums(rows) if -(2**127) <= t < 2**127]
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), _INT64, st.integers(-(2**30), 2**30)), max_size=10))

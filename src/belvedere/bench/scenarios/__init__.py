@@ -11,4 +11,8 @@ single_put              one durable put beside one LMDB transaction
 reads                   point reads and scans of views
 base_write_with_views   the writer's rate with no and with ten views
 memory                  the pipeline's peak under a large backlog
+join                    the join V5: from a backlog, end to end, and against the number of matches
+many_views              two hundred views that share ten aggregates, beside ten
+tpch                    cost of a changed row for TPC-H's Q3 and Q5 while the tables grow
+fan_out                 one row that a million rows of a join depend on
 """

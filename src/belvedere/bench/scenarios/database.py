@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,6 +23,7 @@ _COLUMNS = ["key", "grp", "val"]
 _WARM_ROUNDS, _WARM_OPS = 4, 20_000
 _POLL = 0.002
 _WHOLE_EPOCH = 1_000_000
+D = TypeVar("D", bound="Database")
 
 
 class Database:
@@ -40,7 +41,7 @@ class Database:
     def write(self, log: Log, call: int) -> int:
         """All operations of a log, in order, durable call by call; their number."""
         table, written = self.db.table("r"), 0
-        for batch in _batches(log, call):
+        for batch in batches(log, call):
             table.write_many(batch.select(_COLUMNS), deletes=pc.equal(batch.column("op"), "delete"))
             written += batch.num_rows
         return written
@@ -79,15 +80,31 @@ class Database:
 @contextmanager
 def fresh(path: Path, views: Sequence[View], before_images: bool = True) -> Iterator[Database]:
     """A new database that is gone afterwards."""
+    with emptied(path):
+        database = Database(path, views)
+        with created(database, before_images):
+            yield database
+
+
+@contextmanager
+def emptied(path: Path) -> Iterator[None]:
+    """No directory before, none afterwards."""
     shutil.rmtree(path, ignore_errors=True)
     path.parent.mkdir(parents=True, exist_ok=True)
-    database = Database(path, views)
+    try:
+        yield
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+@contextmanager
+def created(database: D, before_images: bool = True) -> Iterator[D]:
+    """The tables and views of a database of any kind; it is closed afterwards."""
     try:
         database.create(before_images)
         yield database
     finally:
         database.close()
-        shutil.rmtree(path, ignore_errors=True)
 
 
 @contextmanager
@@ -127,12 +144,12 @@ def marker_key(marker: str, rows: int = 1) -> str:
 
 
 def _view_key(view: View, marker: str) -> Any:
-    """The marker's key in a view: by key (V1), by group (V2, V3, W...), by both (V4)."""
+    """The marker's key in a view: by key (V1, V5), by group (V2, V3, W...), by both (V4)."""
     grp = marker.rpartition("-")[0]
-    return {"V1": marker, "V4": (grp, marker)}.get(view.name, grp)
+    return {"V1": marker, "V5": marker, "V4": (grp, marker)}.get(view.name, grp)
 
 
-def _batches(log: Log, call: int) -> Iterator[pa.RecordBatch]:
+def batches(log: Log, call: int) -> Iterator[pa.RecordBatch]:
     if isinstance(log, Path):
         yield from pq.ParquetFile(log).iter_batches(batch_size=call)
     else:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
-from belvedere.bench import workload
+from belvedere.bench import workload, workload_join
 from belvedere.bench.results import Results
 from belvedere.bench.views import NAMES
 
@@ -34,12 +34,21 @@ class Settings:
     puts: int = 1_000
     reads: int = 20_000
     memory_ops: int = 10_000_000
+    matches: tuple[int, ...] = (1, 10, 100, 1_000)  # rows of r per row of s
+    variants: tuple[int, ...] = (1, 20)  # views per aggregate, of ten aggregates
+    tpch_scales: tuple[float, ...] = (0.01, 0.1)
+    tpch_orders: int = 500  # orders that come, change and go in an epoch
+    fan_out: int = 1_000_000
     timeout: float = 600.0
 
     def log(self, number: int = 0, ops: int | None = None) -> Path:
         """The log of the first seed, or of a later one; keys grow along with an `ops` of its own."""
         keys = self.keys if ops is None else self.keys * ops // self.ops
         return workload.cached(self.work / "logs", ops or self.ops, keys, self.groups, self.dist, seed=self.seed + number)
+
+    def join_log(self, number: int = 0) -> Path:
+        """The same for the log of the join."""
+        return workload_join.cached(self.work / "logs", self.ops, self.keys, self.groups, dist=self.dist, seed=self.seed + number)
 
     def arguments(self) -> list[str]:
         """The command line that `parsed` reads back."""

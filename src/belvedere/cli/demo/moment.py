@@ -57,7 +57,7 @@ class Watch:
         """Records of the views' tables: counted, not read."""
         store, state = self._db.store, self._db.state()
         slots = range(store.state.slots)
-        return {v.name: sum(store.state.count(slot, v.planned.sink.table)[0] for slot in slots) for v in state.views.values()}
+        return {v.name: sum(store.state.count(slot, v.planned.sink.table)[0] for slot in slots) for v in state.views.values() if v.bound}
 
     def _revenue(self, status: Status) -> tuple[Row, ...]:
         if not any(v.name == "revenue" and v.state == LIVE for v in status.views):

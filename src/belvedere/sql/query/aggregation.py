@@ -14,23 +14,16 @@ from dataclasses import replace
 from sqlglot import exp
 
 from belvedere.errors import SqlError
+from belvedere.sql.binding import text_of
 from belvedere.sql.expressions import Typed, aggregate_type
 from belvedere.sql.expressions.decimals import rescaled, unscaled
 from belvedere.sql.query.context import Context
 from belvedere.sql.query.refusal import NotAnswered
-from belvedere.sql.query.stage import Stage, column_of, parts_of, text_of
+from belvedere.sql.query.stage import Stage, column_of
 from belvedere.types import BIGINT, SqlType
 
 _FUNCTIONS: dict[type[exp.Expr], str] = {exp.Count: "count", exp.Sum: "sum", exp.Avg: "avg", exp.Min: "min", exp.Max: "max"}
 _ONE = exp.Literal.number(1)
-
-
-def calls_in(nodes: Sequence[exp.Expr]) -> list[exp.Expr]:
-    """The distinct aggregate calls. A window function is none, but its PARTITION BY and ORDER BY may call some."""
-    windows = parts_of(nodes, exp.Window)
-    below = [part for w in windows for part in (*w.args.get("partition_by", []), w.args.get("order")) if part is not None]
-    direct = [part for part in parts_of(nodes, exp.Window, exp.AggFunc, exp.Filter) if not isinstance(part, exp.Window)]
-    return parts_of([*direct, *below], exp.AggFunc, exp.Filter)
 
 
 def aggregated(stage: Stage, groups: Sequence[exp.Expr], calls: Sequence[exp.Expr], context: Context) -> Stage:

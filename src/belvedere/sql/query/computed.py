@@ -10,12 +10,13 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from belvedere.errors import SqlError
+from belvedere.sql.binding import parts_of, text_of
 from belvedere.sql.expressions import Typed, cast_to, common_type
 from belvedere.sql.query.aggregation import normalised
 from belvedere.sql.query.context import Context
 from belvedere.sql.query.ordering import direction
 from belvedere.sql.query.refusal import NotAnswered, only
-from belvedere.sql.query.stage import Stage, column_of, parts_of, text_of
+from belvedere.sql.query.stage import Stage, column_of
 from belvedere.types import BOOLEAN, INT
 
 _LOGIC = (exp.And, exp.Or, exp.Not, exp.Paren)

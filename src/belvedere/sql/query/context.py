@@ -9,7 +9,8 @@ from itertools import count
 from sqlglot import exp
 
 from belvedere.errors import SqlError
-from belvedere.sql.query.stage import BOUND, Output, Relation, Stage
+from belvedere.sql.binding import BOUND
+from belvedere.sql.query.stage import Output, Relation, Stage
 from belvedere.types import Schema
 
 

@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 from sqlglot import exp
 
 from belvedere.errors import SqlError
+from belvedere.sql.binding import bind, text_of
 from belvedere.sql.query.context import Context
 from belvedere.sql.query.refusal import NotAnswered, only
-from belvedere.sql.query.stage import Output, Relation, bind, stage_of, text_of
+from belvedere.sql.query.stage import Output, Relation, stage_of
 
 TAIL = ("order", "limit", "offset")
 

@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from belvedere.errors import SqlError
-from belvedere.sql.query.aggregation import aggregated, calls_in, normalised
+from belvedere.sql.binding import Find, bind, calls_in, default_name, parts_of, text_of
+from belvedere.sql.query.aggregation import aggregated, normalised
 from belvedere.sql.query.computed import as_value, check_memberships, with_subqueries, with_windows
 from belvedere.sql.query.context import Context
 from belvedere.sql.query.ordering import TAIL, limits, ordinal, sort_keys
 from belvedere.sql.query.refusal import NotAnswered, only
 from belvedere.sql.query.sources import source
-from belvedere.sql.query.stage import Find, Output, Relation, Stage, bind, column_of, parts_of, text_of
-from belvedere.sql.select_plan import default_name
+from belvedere.sql.query.stage import Output, Relation, Stage, column_of
 
 # A hint changes how Spark computes, not what.
 _KNOWN = ("expressions", "from_", "joins", "where", "group", "having", "distinct", "with_", "hint", *TAIL)

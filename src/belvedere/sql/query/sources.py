@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from belvedere.errors import SqlError
+from belvedere.sql.binding import Field, bind, text_of
 from belvedere.sql.expressions import Typed, cast_to, common_type
 from belvedere.sql.query.context import Context
 from belvedere.sql.query.refusal import NotAnswered, only
-from belvedere.sql.query.stage import Field, Output, Relation, Stage, bind, stage_of, text_of
+from belvedere.sql.query.stage import Output, Relation, Stage, stage_of
 
 _SIDES = {"": "JOIN", "LEFT": "LEFT JOIN", "RIGHT": "RIGHT JOIN", "FULL": "FULL JOIN"}
 _HALF = {"SEMI": "SEMI JOIN", "ANTI": "ANTI JOIN"}

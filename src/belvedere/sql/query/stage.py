@@ -2,26 +2,23 @@
 
     FROM and JOIN -> WHERE -> GROUP BY -> HAVING -> window functions -> SELECT
 
-Columns are bound once, to keys that are unique in the whole query; later a value is known by the text of its bound
-expression. So `sum(x)` is a value of the stage after GROUP BY, and `x` is not. Stages of an outer query give the values
+A stage knows its values by the text of their bound expressions (`sql.binding`). Stages of an outer query give the values
 of correlated columns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
 from belvedere.errors import SqlError
-from belvedere.sql.expressions import SparkSql, Typed, lower
+from belvedere.sql.binding import VALUE, Field, field_of, no_such_column, over_values, text_of
+from belvedere.sql.expressions import Typed, lower
 from belvedere.sql.expressions.predicates import condition
 from belvedere.sql.query.refusal import NotAnswered, reworded
 from belvedere.types import SqlType
-
-BOUND, _VALUE = "_bound", "_value"
-Find = Callable[[exp.Column], exp.Expr]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,24 +44,6 @@ class Relation:
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
-    """A column that the user may name; one that USING merged away is found only by its qualified name."""
-
-    key: str
-    relation: str
-    name: str
-    visible: bool = True
-
-    @property
-    def bound(self) -> exp.Expr:
-        return exp.column(self.key, table=BOUND)
-
-    @property
-    def text(self) -> str:
-        return text_of(self.bound)
-
-
-@dataclass(frozen=True, slots=True)
 class Stage:
     sql: str
     fields: tuple[Field, ...]
@@ -76,20 +55,15 @@ class Stage:
         """The bound form of a column."""
         found = self.found(column)
         if found is None:
-            known = ", ".join(dict.fromkeys(f.name for f in self.fields if f.visible)) or "none"
-            raise SqlError(f"there is no column {_spelled(column)}: the columns are {known}")
+            raise no_such_column(column, self.fields)
         return found
 
     def found(self, column: exp.Column) -> exp.Expr | None:
         if isinstance(column.this, exp.Star):
             raise NotAnswered(f"{text_of(column)} inside an expression")
-        wanted, relation = column.name.lower(), column.table.lower()
-        fields = [f for f in self.fields if f.name.lower() == wanted]
-        fields = [f for f in fields if (f.relation.lower() == relation if relation else f.visible)] if not column.args.get("db") else []
-        if len({f.key for f in fields}) > 1:
-            raise SqlError(f"column {_spelled(column)} is ambiguous: write it with its table")
-        if fields:
-            return fields[0].bound
+        field = field_of(self.fields, column)
+        if field is not None:
+            return field.bound
         return self.outer.found(column) if self.outer else None
 
     def value(self, text: str) -> Typed | None:
@@ -98,22 +72,11 @@ class Stage:
 
     def lower(self, node: exp.Expr) -> Typed:
         """DuckDB text of a bound expression over this stage."""
-        found: list[tuple[str, Typed]] = []
-
-        def swap(part: exp.Expr) -> exp.Expr:
-            text = text_of(part)
-            value = self.value(text)
-            if value is None:
-                if isinstance(part, exp.Column):
-                    raise SqlError(f"column {text} {self.missing}")
-                return part
-            found.append((text, value))
-            return exp.column(f"v{len(found) - 1}", table=_VALUE)
-
+        part, found = over_values(node, self.value, self.missing)
         try:
-            return lower(rebuilt(node, swap), lambda column: found[int(column.name[1:])][1])
+            return lower(part, lambda column: found[int(column.name[1:])][1])
         except SqlError as error:
-            raise reworded(error, {f"{_VALUE}.v{i}": text for i, (text, _) in enumerate(found)}) from error
+            raise reworded(error, {f"{VALUE}.v{i}": text for i, (text, _) in enumerate(found)}) from error
 
     def condition(self, node: exp.Expr, where: str) -> Typed:
         return condition(self.lower(node), where)
@@ -129,10 +92,6 @@ class Stage:
         return replace(self, sql=f"(SELECT {columns} FROM {self.sql}) AS {alias}", values=values)
 
 
-def text_of(node: exp.Expr) -> str:
-    return str(node.sql(dialect=SparkSql))
-
-
 def column_of(sql: str, kind: SqlType | None) -> Typed:
     """A column as a value. It may always be NULL, because outer joins make NULLs; an untyped NULL stays one."""
     return Typed(sql, kind) if kind is not None else Typed("NULL", None)
@@ -143,53 +102,3 @@ def stage_of(relation: Relation, alias: str, name: str, key_of: Callable[[str], 
     fields = tuple(Field(key_of(f"{name}.{o.name}" if name else o.name), name, o.name) for o in relation.outputs)
     values = {f.text: column_of(f"{alias}.{o.column}", o.type) for f, o in zip(fields, relation.outputs, strict=True)}
     return Stage(f"{relation.source} AS {alias}", fields, values, outer)
-
-
-def rebuilt(node: exp.Expr, swap: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
-    """A copy in which `swap` replaced parts, from the top down; subqueries stay as they are, except the left side of IN."""
-    swapped = swap(node)
-    if swapped is not node:
-        return swapped
-    if isinstance(node, exp.Query | exp.Exists):
-        return node.copy()
-
-    def part(value: object) -> object:
-        if isinstance(value, list):
-            return [part(v) for v in value]
-        return rebuilt(value, swap) if isinstance(value, exp.Expr) else value
-
-    return type(node)(**{name: part(value) for name, value in node.args.items()})
-
-
-def bind(node: exp.Expr, find: Find, inside: Find | None = None) -> exp.Expr:
-    """The expression with its columns bound by `find`, and those in the arguments of aggregates by `inside`."""
-
-    def swap(part: exp.Expr) -> exp.Expr:
-        if isinstance(part, exp.Column):
-            found = find(part)
-            return found if part is node or isinstance(found, exp.Column) else exp.Paren(this=found.copy())
-        if inside is not None and isinstance(part, exp.AggFunc | exp.Filter):
-            return bind(part, inside)
-        return part
-
-    return rebuilt(node, swap)
-
-
-def parts_of(nodes: Sequence[exp.Expr], *kinds: type[exp.Expr]) -> list[exp.Expr]:
-    """The outermost parts of these kinds, each text once; subqueries are not looked into."""
-    found: dict[str, exp.Expr] = {}
-
-    def visit(node: exp.Expr) -> None:
-        if isinstance(node, kinds):
-            found.setdefault(text_of(node), node)
-        elif not isinstance(node, exp.Query | exp.Exists):
-            for child in node.iter_expressions():
-                visit(child)
-
-    for node in nodes:
-        visit(node)
-    return list(found.values())
-
-
-def _spelled(column: exp.Column) -> str:
-    return ".".join(part.name for part in column.parts)

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from belvedere.errors import SqlError
+from belvedere.sql.binding import text_of
 from belvedere.sql.query.context import Context
 from belvedere.sql.query.ordering import TAIL, ordered
 from belvedere.sql.query.refusal import NotAnswered, only, reworded
 from belvedere.sql.query.selects import selected
 from belvedere.sql.query.sources import renamed
-from belvedere.sql.query.stage import Relation, text_of
+from belvedere.sql.query.stage import Relation
 from belvedere.sql.query.unions import combined
 from belvedere.types import Column, Schema
 

@@ -22,14 +22,14 @@ Batch = tuple[pa.BinaryArray, pa.BinaryArray]
 Chunk = tuple[list[bytes], list[bytes], bytes | None]  # full keys, values, and where the rest begins (None: there is no rest)
 ReadChunk = Callable[[bytes, bytes, int], Chunk]  # of [low, high), at most so many stored records
 
-_LONGEST = MAX_KEY + 4
-_LAST = b"\xff" * (_LONGEST + 1)  # above every key
+LONGEST = MAX_KEY + 4
+LAST = b"\xff" * (LONGEST + 1)  # above every key
 _NOTHING = pa.scalar(b"", pa.binary())
 _FIRST_CHUNK = 16
 _CHUNK_GROWTH = 8
 _PIECE = 1024
 _LARGEST_CHUNK = 4096  # of a scan by single records
-_SLICE_END = (1 << 31) - 1  # None would be "to the end", but fails in pyarrow 26
+SLICE_END = (1 << 31) - 1  # None would be "to the end", but fails in pyarrow 26
 
 
 def prefix(table: int) -> bytes:
@@ -40,7 +40,7 @@ def bounds(table: int, low: bytes, high: bytes | None) -> tuple[bytes, bytes]:
     """The range of full keys for a range of a table's own keys."""
     if high is not None:
         return prefix(table) + low, prefix(table) + high
-    return prefix(table) + low, prefix(table + 1) if table < 0xFFFFFFFF else _LAST
+    return prefix(table) + low, prefix(table + 1) if table < 0xFFFFFFFF else LAST
 
 
 def prefixed(table: int, keys: pa.BinaryArray) -> pa.BinaryArray:
@@ -97,17 +97,17 @@ def get_many(transaction: Transaction, table: int, keys: pa.BinaryArray, overlay
     try:
         found = [get(key) for key in full]
     except lmdb.BadValsizeError:  # a key that is too long to be stored is not there
-        found = [get(key) if len(key) <= _LONGEST else None for key in full]
+        found = [get(key) if len(key) <= LONGEST else None for key in full]
     if overlay:
         before = overlay.values
         found = [before.get(key, value) for key, value in zip(keys.to_pylist(), found, strict=True)]
     return binary(found)
 
 
-def _seek(cursor: Any, key: bytes) -> bool:
+def seek(cursor: Any, key: bytes) -> bool:
     """Go to the first stored key at or after `key`, which may be one byte longer than LMDB takes."""
-    found: bool = cursor.set_range(key[:_LONGEST])
-    if found and len(key) > _LONGEST and cursor.key() == key[:_LONGEST]:
+    found: bool = cursor.set_range(key[:LONGEST])
+    if found and len(key) > LONGEST and cursor.key() == key[:LONGEST]:
         found = cursor.next()
     return found
 
@@ -115,7 +115,7 @@ def _seek(cursor: Any, key: bytes) -> bool:
 def read_chunk(transaction: Transaction, low: bytes, high: bytes, count: int, overlay: Overlay | None) -> Chunk:
     """The first `count` stored records of [low, high) by full key, as the overlay changes them, and the `low` of the rest."""
     with transaction.cursor() as cursor:
-        found = _seek(cursor, low)
+        found = seek(cursor, low)
         keys, values = _take(cursor.iternext(), count, lambda key: key >= high) if found else ([], [])
     rest = keys[-1] + b"\0" if len(keys) == count else None
     if keys and keys[-1] >= high:
@@ -127,7 +127,7 @@ def read_chunk(transaction: Transaction, low: bytes, high: bytes, count: int, ov
 def read_chunk_reverse(transaction: Transaction, low: bytes, high: bytes, count: int, overlay: Overlay | None) -> Chunk:
     """The last `count` stored records of [low, high), last first, and the `high` of the rest."""
     with transaction.cursor() as cursor:
-        found = cursor.prev() if _seek(cursor, high) else cursor.last()
+        found = cursor.prev() if seek(cursor, high) else cursor.last()
         keys, values = _take(cursor.iterprev(), count, lambda key: key < low) if found else ([], [])
     rest = keys[-1] if len(keys) == count else None
     keys.reverse()
@@ -160,7 +160,7 @@ def _overlaid(keys: list[bytes], values: list[bytes], overlay: Overlay | None, l
     if overlay is None:
         return keys, values
     table = low[:4]
-    changed = overlay.between(low[4:], high[4:] if high[:4] == table else _LAST)
+    changed = overlay.between(low[4:], high[4:] if high[:4] == table else LAST)
     if not changed:
         return keys, values
     merged: dict[bytes, bytes | None] = dict(zip(keys, values, strict=True))
@@ -175,7 +175,7 @@ def batches(read: ReadChunk, table: int, low: bytes, high: bytes | None, batch: 
     while start is not None and start < stop:
         keys, values, start = read(start, stop, batch)
         for at in range(0, len(keys), batch):  # an overlay can make a chunk longer than a batch
-            yield pc.binary_slice(binary(keys[at : at + batch]), 4, _SLICE_END), binary(values[at : at + batch])
+            yield pc.binary_slice(binary(keys[at : at + batch]), 4, SLICE_END), binary(values[at : at + batch])
 
 
 def records(read: ReadChunk, table: int, low: bytes, high: bytes | None, reverse: bool) -> Iterator[tuple[bytes, bytes]]:

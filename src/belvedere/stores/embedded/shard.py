@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -11,6 +13,7 @@ from belvedere.errors import Stale, StoreError
 from belvedere.stores.base import Slot, TableId, Write
 from belvedere.stores.embedded import blocks, records, undo
 from belvedere.stores.embedded.environment import Environment, Transaction
+from belvedere.stores.embedded.prefixes import Walk
 from belvedere.stores.embedded.records import Batch, Chunk, Overlay, ReadChunk
 from belvedere.types import Epoch
 
@@ -57,6 +60,21 @@ class EmbeddedShard(_View):
 
     def scan_batches(self, table: TableId, low: bytes, high: bytes | None, batch: int = 100_000) -> Iterator[Batch]:
         return self._batches(table, low, high, batch)
+
+    def scan_prefixes(
+        self, table: TableId, prefixes: pa.BinaryArray, limit: int | None = None, batch: int = 100_000
+    ) -> Iterator[tuple[npt.NDArray[np.int64], pa.BinaryArray, pa.BinaryArray]]:
+        walk = Walk(table, prefixes, limit)
+
+        def read(transaction: Transaction) -> tuple[npt.NDArray[np.int64], pa.BinaryArray, pa.BinaryArray]:
+            return walk.read(transaction, batch, self._overlay(transaction, table))
+
+        while True:
+            found = self._environment.read(read)
+            if len(found[0]):
+                yield found
+            if walk.done:
+                return
 
     def write(self, write: Write) -> None:
         if write.table in self._writes:

@@ -1,0 +1,297 @@
+"""Arrange: rows under a key. The auxiliary view of a join, an index, or the rows of a group in order.
+
+    table[key, order, id](e) = the row with weight +1, or nothing       d(out) = the changes, without those that change nothing
+
+Linear. A retraction carries the row before, so writes are blind and nothing is read. Cost: O(|dA|) record writes.
+
+    record key   KeyCodec of the key columns | order part | _id          unique: the key columns alone
+    order part   KeyCodec of each order column; descending: see `_descending`
+    value        RowCodec of the columns behind the key                  unique: of _id and these
+
+A record key begins with its state key, and what follows never begins with FF, so the rows of a key are one range; the slot is
+that of the state key. Key columns are read back from the record, so they are emitted as they are read: 0.0 for -0.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from belvedere.encoding import KeyCodec, RowCodec
+from belvedere.encoding.binaries import data_of, offsets_of, unpack, weave
+from belvedere.encoding.fields import width
+from belvedere.operators.base import ID, KEY, WEIGHT, columns
+from belvedere.operators.grouping import Ints, group
+from belvedere.stores.base import Shard, TableId, Write
+from belvedere.types import BINARY, SqlType
+
+BATCH = 100_000  # rows that are read or emitted together
+Mask = npt.NDArray[np.bool_]
+Records = tuple[Ints, pa.BinaryArray, pa.BinaryArray]  # numbers of keys, record keys, values
+
+_NULL_LAST = 2  # the tag of NULL in descending order; a value's is 1 as ever
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows of an arrangement: the number of each row's key, the columns behind the key, and the identity."""
+
+    place: Ints
+    rest: tuple[pa.Array, ...]
+    ids: pa.BinaryArray
+
+    def __len__(self) -> int:
+        return len(self.place)
+
+    def take(self, rows: Ints) -> Rows:
+        if len(rows) and rows[-1] - rows[0] == len(rows) - 1 and (np.diff(rows) == 1).all():
+            return self.slice(int(rows[0]), len(rows))
+        at = pa.array(rows)
+        return Rows(self.place[rows], tuple(column.take(at) for column in self.rest), self.ids.take(at))
+
+    def slice(self, start: int, count: int) -> Rows:
+        return Rows(self.place[start : start + count], tuple(c.slice(start, count) for c in self.rest), self.ids.slice(start, count))
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """Record keys that are retracted in this epoch, sorted, with the numbers of their keys; `counts` has how many per key."""
+
+    place: Ints
+    records: pa.BinaryArray
+    counts: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Arrange:
+    """The first `key` columns are the key (0: all rows are under one), the next ones order the rows within it: True = descending."""
+
+    table: TableId
+    types: tuple[SqlType, ...]
+    key: int
+    order: tuple[bool, ...] = ()
+    unique: bool = False
+
+    @property
+    def keys(self) -> KeyCodec:
+        return KeyCodec(self.types[: self.key])
+
+    @property
+    def values(self) -> RowCodec:
+        rest = self.types[self.key :]
+        return RowCodec((BINARY, *rest) if self.unique else rest)
+
+    def prepare(self, port: int, changes: pa.Table) -> tuple[pa.Table, ...]:
+        keys = self.state_key(changes)
+        data = [changes.column(name).cast(kind.arrow) for name, kind in zip(columns(len(self.types)), self.types, strict=True)]
+        if any(kind.name == "double" for kind in self.types[: self.key]):
+            data[: self.key] = self.keys.decode(keys)
+        return (self._table(data, changes.column(WEIGHT), changes.column(ID), keys),)
+
+    def step(self, shard: Shard, parts: Sequence[Sequence[pa.Table]]) -> Iterator[pa.Table]:
+        rows = pa.concat_tables(parts[0]).combine_chunks()
+        if not rows.num_rows:
+            return
+        rows, same = _sorted(rows)
+        values = self._encoded(rows)
+        if same.any():
+            idle = same & ~_starts(values)
+            kept = pa.array(~(idle | np.append(idle[1:], False)))
+            rows, values = rows.filter(kept).combine_chunks(), values.filter(kept)
+        if rows.num_rows:
+            self._write(shard, rows, values)
+        for start in range(0, rows.num_rows, BATCH):
+            yield rows.slice(start, BATCH)
+
+    def state_key(self, changes: pa.Table) -> pa.BinaryArray:
+        return self.keys.encode([changes.column(f"c{i}") for i in range(self.key)], rows=changes.num_rows)
+
+    def record_key(self, changes: pa.Table) -> pa.BinaryArray:
+        """The record keys of changes that it emitted."""
+        keys = _column(changes, KEY)
+        if self.unique:
+            return keys
+        order = self._order_part([_column(changes, f"c{self.key + i}") for i in range(len(self.order))])
+        return weave([keys, *order, _column(changes, ID)], len(keys))
+
+    def nothing(self) -> pa.Table:
+        """No changes."""
+        empty = pa.array([], pa.binary())
+        return self._table([pa.array([], kind.arrow) for kind in self.types], pa.array([], pa.int64()), empty, empty)
+
+    def output(self, shard: Shard, low: bytes, high: bytes | None) -> Iterator[pa.Table]:
+        for keys, rows in self.stretches(shard, low, high):
+            at = pa.array(rows.place)
+            data = [*(column.take(at) for column in self.keys.decode(keys)), *rows.rest]
+            yield self._table(data, pa.array(np.ones(len(rows), np.int64)), rows.ids, keys.take(at))
+
+    # ------------------------------------------------------------ what operators above read
+
+    def stretches(self, shard: Shard, low: bytes, high: bytes | None) -> Iterator[tuple[pa.BinaryArray, Rows]]:
+        """Rows as of e-1 with low <= state key < high, in batches, each with its keys; a key may span batches."""
+        first, last = self._bound(shard, low), None if high is None else self._bound(shard, high)
+        for records, values in shard.scan_batches(self.table, first, last, BATCH):
+            packed = unpack(records, 0)
+            keys = packed.slices(packed.starts, packed.starts + self.keys.lengths(records), None, pa.binary())
+            new = np.append(True, pc.not_equal(keys.slice(1), keys.slice(0, len(keys) - 1)).to_numpy(zero_copy_only=False))
+            distinct = keys.filter(pa.array(new))
+            yield distinct, self.decode(distinct, (np.cumsum(new) - 1, records, values))
+
+    def records(
+        self, shard: Shard, keys: pa.BinaryArray, wanted: Ints, gone: Gone | None = None, limit: int | None = None
+    ) -> Iterator[Records]:
+        """Records as of e-1 under keys[wanted], except those gone, in key order; `wanted` is sorted, `limit` is per key."""
+        if not len(wanted):
+            return
+        if self.unique:
+            yield from self._unique_records(shard, keys, wanted, gone)
+            return
+        for numbers, records, values in shard.scan_prefixes(self.table, keys.take(pa.array(wanted)), limit, BATCH):
+            place = wanted[numbers]
+            stays = None if gone is None else _stays(place, records, gone)
+            if stays is None:
+                yield place, records, values
+            elif stays.any():
+                yield place[stays], records.filter(pa.array(stays)), values.filter(pa.array(stays))
+
+    def rows(self, shard: Shard, keys: pa.BinaryArray, wanted: Ints, gone: Gone | None = None) -> Iterator[Rows]:
+        """The same, decoded."""
+        for found in self.records(shard, keys, wanted, gone):
+            yield self.decode(keys, found)
+
+    def present(self, shard: Shard, keys: pa.BinaryArray, wanted: Ints, gone: Gone | None = None) -> Mask:
+        """Which of the keys are wanted and have a record as of e-1 that is not gone; reads at most twice as many as are gone, and one."""
+        found = np.zeros(len(keys), bool)
+        lost = np.zeros(len(keys), np.int64) if gone is None else gone.counts
+        limits = 1 << np.frexp(lost[wanted].astype(np.float64))[1].astype(np.int64)  # the power of two above
+        for limit in np.unique(limits).tolist():
+            for place, _, _ in self.records(shard, keys, wanted[limits == limit], gone, limit):
+                found[place] = True
+        return found
+
+    def decode(self, keys: pa.BinaryArray, found: Records) -> Rows:
+        place, records, values = found
+        rest = self.values.decode(values)
+        if self.unique:
+            return Rows(place, tuple(rest[1:]), rest[0])
+        packed = unpack(records, 0)
+        starts = packed.starts + np.diff(offsets_of(keys))[place]
+        for part in self._order_part(rest[: len(self.order)]):
+            starts += np.diff(offsets_of(part)) if isinstance(part, pa.Array) else len(part)
+        return Rows(place, tuple(rest), packed.slices(starts, packed.ends, None, pa.binary()))
+
+    def _unique_records(self, shard: Shard, keys: pa.BinaryArray, wanted: Ints, gone: Gone | None) -> Iterator[Records]:
+        if gone is not None:
+            wanted = wanted[gone.counts[wanted] == 0]
+        for start in range(0, len(wanted), BATCH):
+            place = wanted[start : start + BATCH]
+            records = keys.take(pa.array(place))
+            values = shard.get_many(self.table, records)
+            if values.null_count == len(values):
+                continue
+            if values.null_count:
+                present = values.is_valid()
+                place, records, values = place[present.to_numpy(zero_copy_only=False)], records.filter(present), values.filter(present)
+            yield place, records, values
+
+    def _bound(self, shard: Shard, bound: bytes) -> bytes:
+        """The bound for records that has the same state keys below it: a key may be below although its records are not."""
+        if self.unique:
+            return bound
+        for record, _ in shard.scan(self.table, bound, None):
+            key = record[: int(self.keys.lengths(pa.array([record], pa.binary()))[0])]
+            return key + b"\xff" if key < bound else bound
+        return bound
+
+    # ------------------------------------------------------------ writing
+
+    def _write(self, shard: Shard, rows: pa.Table, values: pa.BinaryArray) -> None:
+        records, weights = self.record_key(rows), rows.column(WEIGHT).to_numpy()
+        if self.unique or self.order:
+            if self.unique:  # the new row of a key may have the smaller identity
+                order = np.lexsort((weights, np.cumsum(_starts(records))))
+            else:  # stable: the retraction of a record stays before its insertion
+                order = pc.sort_indices(records).to_numpy()
+            records, values, weights = records.take(pa.array(order)), values.take(pa.array(order)), weights[order]
+        first = np.flatnonzero(_starts(records))
+        last = np.append(first[1:], len(records)) - 1
+        before = values.take(pa.array(first, mask=weights[first] > 0))
+        after = values.take(pa.array(last, mask=weights[last] < 0))
+        shard.write(Write(self.table, records.take(pa.array(first)), after, before))
+
+    def _encoded(self, rows: pa.Table) -> pa.BinaryArray:
+        rest = [_column(rows, f"c{i}") for i in range(self.key, len(self.types))]
+        return self.values.encode([_column(rows, ID), *rest] if self.unique else rest, rows=rows.num_rows)
+
+    def _order_part(self, ordering: Sequence[pa.Array]) -> list[pa.Array | bytes]:
+        pieces: list[pa.Array | bytes] = []
+        for array, kind, descending in zip(ordering, self.types[self.key :], self.order, strict=False):
+            encoded = KeyCodec((kind,)).encode([array])
+            pieces += _descending(encoded, kind) if descending else [encoded]
+        return pieces
+
+    def _table(self, data: Sequence[pa.Array], weights: pa.Array, ids: pa.BinaryArray, keys: pa.BinaryArray) -> pa.Table:
+        return pa.table([*data, weights, ids, keys], names=[*columns(len(self.types)), WEIGHT, ID, KEY])
+
+
+def _descending(encoded: pa.BinaryArray, kind: SqlType) -> list[pa.Array | bytes]:
+    """Bytes whose order is the reverse: inverted, but a tag is 1 or 2, because FF must not follow a key.
+
+    The end of an inverted string, FF, gets another one: its escapes are FF 00, and what follows may begin with 00.
+    """
+    starts = offsets_of(encoded).astype(np.int64)
+    data = ~data_of(encoded)
+    at = starts[:-1] - starts[0]
+    data[at] = np.where(data[at] == 0xFF, _NULL_LAST, 1)
+    offsets = pa.py_buffer((starts - starts[0]).astype(np.int32))
+    inverted = pa.Array.from_buffers(pa.binary(), len(encoded), [None, offsets, pa.py_buffer(data)])
+    return [inverted] if width(kind) else [inverted, b"\xff"]
+
+
+def _sorted(rows: pa.Table) -> tuple[pa.Table, Mask]:
+    """The rows by (key, identity, weight), and which of them has the key and identity of the row before it."""
+    ids, weights = _column(rows, ID), rows.column(WEIGHT).to_numpy()
+    keys, codes = group(_column(rows, KEY))
+    first = _starts(ids)
+    if _rising(ids) and (first[1:] | (np.diff(weights) >= 0)).all():  # as producers send them, and one producer is common
+        ranks: Ints = np.cumsum(first, dtype=np.int64)
+        order = np.argsort(codes.astype(np.min_scalar_type(len(keys))), kind="stable")  # numpy sorts small integers by radix
+    else:
+        ranks = group(ids)[1]
+        order = np.lexsort((weights, ranks, codes))
+    if not (np.diff(order) == 1).all():
+        codes, ranks = codes[order], ranks[order]
+        at = rows.column_names.index(KEY)
+        rows = rows.remove_column(at).take(pa.array(order)).combine_chunks().add_column(at, KEY, keys.take(pa.array(codes)))
+    return rows, np.append(False, (np.diff(codes) == 0) & (np.diff(ranks) == 0))
+
+
+def _stays(place: Ints, records: pa.BinaryArray, gone: Gone) -> Mask | None:
+    """Which records are not gone; None if all stay. Only those of keys that lose any are looked up."""
+    losing = gone.counts[place] > 0
+    if not losing.any():
+        return None
+    first, last = np.searchsorted(gone.place, [place[0], place[-1] + 1]).tolist()
+    stays = ~losing
+    looked_up = records.filter(pa.array(losing))
+    stays[losing] = ~pc.is_in(looked_up, gone.records.slice(first, last - first)).to_numpy(zero_copy_only=False)
+    return stays
+
+
+def _starts(values: pa.BinaryArray) -> Mask:
+    """Where a run of equal values starts."""
+    return np.append(True, pc.not_equal(values.slice(1), values.slice(0, len(values) - 1)).to_numpy(zero_copy_only=False))[: len(values)]
+
+
+def _rising(values: pa.BinaryArray) -> bool:
+    return pc.all(pc.less_equal(values.slice(0, max(len(values) - 1, 0)), values.slice(1))).as_py() is not False
+
+
+def _column(table: pa.Table, name: str) -> pa.Array:
+    column = table.column(name)
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

@@ -1,0 +1,244 @@
+"""Two relations arranged by a key and joined.
+
+    Select (key, rest) -> Arrange ─┐
+                                   Join -> key, left rest, right rest
+    Select (key, rest) -> Arrange ─┘
+
+A side keeps the key and the columns that are needed above, in an order that does not depend on the query, so that equal
+sides of different joins are one arrangement. A column that is a key itself is read from the key where the join makes
+them equal. Rows with a NULL in a key that never matches are left out below, where nobody needs them.
+
+    right side unique on the key    inner, left    a row of the left has at most one match: its identity is enough
+    left side unique on the key     inner          the same for the right
+    otherwise                                      both identities, one after the other
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from belvedere.encoding import MAX_KEY
+from belvedere.errors import Unsupported
+from belvedere.operators.arrange import Arrange
+from belvedere.operators.join import Join
+from belvedere.operators.select import IDENTITY, Expression
+from belvedere.sql.binding import text_of
+from belvedere.sql.expressions import Typed, cast_to, common_type
+from belvedere.sql.plan.context import Context
+from belvedere.sql.plan.identity import joined_identity, unique_on
+from belvedere.sql.plan.nodes import WANTED
+from belvedere.sql.plan.relation import Branch, Identity, Relation, Test, Value, column, conjunction
+from belvedere.types import BOOLEAN, DOUBLE, SqlType
+
+INNER, LEFT, RIGHT, FULL, SEMI, ANTI = "inner", "left", "right", "full", "semi", "anti"
+HALF = (SEMI, ANTI)
+
+
+@dataclass(frozen=True, slots=True)
+class Equality:
+    """One column of a join key: an expression over each side."""
+
+    left: exp.Expr
+    right: exp.Expr
+    null_safe: bool = False
+
+    @property
+    def swapped(self) -> Equality:
+        return Equality(self.right, self.left, self.null_safe)
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """`plain` has per key column the texts of values that are equal to it in every bit; `same` has all that the key determines."""
+
+    relation: Relation
+    keys: tuple[Value, ...]
+    plain: tuple[frozenset[str], ...]
+    same: frozenset[str]
+    rest: tuple[str, ...] = ()  # texts of values that are kept beside the key
+    values: tuple[Value, ...] = ()  # the columns that keep them
+
+    @property
+    def unique(self) -> bool:
+        return unique_on(self.relation, self.same)
+
+    @property
+    def can_be_empty(self) -> bool:
+        """The identity of the one row of an aggregate without groups has no bytes."""
+        return self.relation.identity is not None and not self.relation.identity.longest
+
+    def number(self, text: str) -> int:
+        """Where a kept value stands among the columns of the side."""
+        place = self.relation.known(text, "").place
+        return len(self.keys) + next(i for i, v in enumerate(self.values) if v.place == place)
+
+
+def joined(
+    kind: str,
+    left: Relation,
+    right: Relation,
+    on: Sequence[Equality],
+    conditions: Sequence[exp.Expr],
+    needed: Iterable[str],
+    context: Context,
+) -> Relation:
+    """`conditions` are what else must hold for a pair: of an inner join they are tested above it, by the caller."""
+    if kind == RIGHT:
+        kind, left, right, on = LEFT, right, left, [e.swapped for e in on]
+    a, b = _sides(left, right, on, context)
+    wanted = _wanted(kind, a, on, needed)
+    inside = [text for node in conditions for text in _columns(node)]
+    a = _kept(a, wanted, inside, kind != FULL, context)
+    b = _kept(b, [] if kind in HALF else wanted, inside, kind == INNER, context)
+    safe = tuple(e.null_safe for e in on)
+    a = _without_nulls(a, safe) if kind in (INNER, SEMI) else a
+    b = _without_nulls(b, safe) if kind != FULL else b
+    identity = _identity(kind, a, b)
+    # Two empty identities would look like none on either side, so one of them gets a byte.
+    tag = 0 if kind == FULL and a.can_be_empty and b.can_be_empty else -1
+    arranged = [_arranged(a, context, tag), _arranged(b, context)]
+    condition = _condition(conditions, a, b, context)
+    operator = Join(kind, arranged[0][1], arranged[1][1], safe, condition, identity)
+    node = context.nodes.add(operator, ((arranged[0][0],), (arranged[1][0],)), local=True)
+    values = _outputs(kind, a, b, on)
+    known = joined_identity(kind, identity, left, right, list(zip(a.plain, b.plain, strict=True)))
+    if kind == FULL and not conditions and _one_per_key(a, b) and all(either(e) in wanted for e in on):
+        known = Identity(tuple(frozenset([either(e)]) for e in on), exact=False, ordered=False, longest=2 * MAX_KEY)
+    return Relation((Branch(node, values),), known, _partition(kind, a, b, on))
+
+
+def _wanted(kind: str, left: Side, on: Sequence[Equality], needed: Iterable[str]) -> dict[str, None]:
+    """What USING makes of two columns of a full join is read from the key, unless the key may differ from both in the sign of zero."""
+    wanted = dict.fromkeys(needed)
+    for key, e in zip(left.keys, on, strict=True):
+        if kind == FULL and key.type == DOUBLE and either(e) in wanted:
+            wanted.update(dict.fromkeys(_columns(e.left) + _columns(e.right)))
+    return wanted
+
+
+def either(equality: Equality) -> str:
+    """The text of the one column that USING makes of two."""
+    return text_of(exp.Coalesce(this=equality.left, expressions=[equality.right]))
+
+
+def _columns(node: exp.Expr) -> list[str]:
+    return [text_of(c) for c in node.find_all(exp.Column)]
+
+
+def _sides(left: Relation, right: Relation, on: Sequence[Equality], context: Context) -> tuple[Side, Side]:
+    """The key columns of both sides, cast to their common types as for a comparison."""
+    pairs = [(left.value(e.left, context.words(e.left)), right.value(e.right, context.words(e.right))) for e in on]
+    kinds = [common_type([a.each[0].type, b.each[0].type]) for a, b in pairs]
+    return _side(left, [a for a, _ in pairs], kinds), _side(right, [b for _, b in pairs], kinds)
+
+
+def _side(relation: Relation, values: Sequence[Value], kinds: Sequence[SqlType]) -> Side:
+    keys = tuple(Value(tuple(cast_to(v, kind) for v in value.each), value.text) for value, kind in zip(values, kinds, strict=True))
+    equal = [relation.equal(value) if _is_injective(value, kind) else frozenset[str]() for value, kind in zip(values, kinds, strict=True)]
+    plain = [e if v.each[0].type == kind != DOUBLE else frozenset[str]() for e, v, kind in zip(equal, values, kinds, strict=True)]
+    return Side(relation, keys, tuple(plain), frozenset[str]().union(*equal))
+
+
+def _is_injective(value: Value, to: SqlType) -> bool:
+    """Different values stay different in the type of the key; 0.0 and -0.0, which a primary key tells apart, do not."""
+    kind = value.each[0].type
+    if kind is None or kind == to:
+        return kind is not None and kind != DOUBLE
+    if to.name == "decimal" and kind.name in ("int", "bigint", "decimal"):
+        digits = {"int": 10, "bigint": 20}.get(kind.name, kind.precision - kind.scale)
+        return to.precision - to.scale >= digits and to.scale >= kind.scale
+    return (kind.name, to.name) in (("int", "bigint"), ("date", "timestamp"))
+
+
+def _kept(side: Side, wanted: Iterable[str], inside: Iterable[str], reads_key: bool, context: Context) -> Side:
+    """What the side keeps beside its key: values that are wanted above the join or inside its condition, and not read from the key."""
+    key = frozenset[str]().union(*side.plain)
+    texts = [t for t in wanted if not (reads_key and t in key)] + [t for t in inside if t not in key]
+    rest = [t for t in dict.fromkeys(texts) if t in side.relation]
+    values = {(v := side.relation.known(t, context.label(t))).place: v for t in rest}
+    return replace(side, rest=tuple(rest), values=tuple(sorted(values.values(), key=lambda v: v.place)))
+
+
+def _without_nulls(side: Side, null_safe: Sequence[bool]) -> Side:
+    relation = side.relation
+    for key, safe in zip(side.keys, null_safe, strict=True):
+        if not safe and key.nullable:
+            tests = [Test(Typed(f"({v.sql} IS NOT NULL)", BOOLEAN, v.raises, False), f"{key.text} IS NOT NULL") for v in key.each]
+            relation = relation.where(tests)
+    return replace(side, relation=relation)
+
+
+def _arranged(side: Side, context: Context, tag: int = -1) -> tuple[int, Arrange]:
+    columns = [*side.keys, *side.values]
+    count = len(side.keys)
+    key = tuple(range(count)) if side.unique else (*range(count), IDENTITY)
+    below = context.nodes.feed(side.relation, columns, [key] if key else [], tag)
+    operator = Arrange(WANTED, tuple(v.type for v in columns), count, (), side.unique)
+    return context.nodes.add(operator, (below,)), operator
+
+
+def _identity(kind: str, left: Side, right: Side) -> str:
+    if kind in HALF or (kind in (INNER, LEFT) and right.unique):
+        return "left"
+    return "right" if kind == INNER and left.unique else "both"
+
+
+def _pair(left: Side, right: Side) -> dict[str, Typed]:
+    """The values of a pair of rows that agree on the key."""
+    values = {}
+    for i, (a, b, key) in enumerate(zip(left.plain, right.plain, left.keys, strict=True)):
+        values.update({text: column(i, key.type) for text in a | b})
+    shift = len(left.values)
+    for side, more in ((left, 0), (right, shift)):
+        values.update({text: column(side.number(text) + more, side.relation.known(text, "").type) for text in side.rest})
+    return values
+
+
+def _condition(conditions: Sequence[exp.Expr], left: Side, right: Side, context: Context) -> Expression | None:
+    if not conditions:
+        return None
+    pairs = Relation((Branch(0, _pair(left, right)),))
+    for node in conditions:
+        pairs = pairs.tested(node, context.words(node))
+    found = conjunction(pairs.branches[0].tests)
+    if found is not None and found.raises:
+        instead = "move what can raise into a subquery, as a column that is computed before the join"
+        raise Unsupported(f"the condition {found.text} of an outer, semi or anti join, which can raise,", instead)
+    return found
+
+
+def _outputs(kind: str, left: Side, right: Side, on: Sequence[Equality]) -> dict[str, Typed]:
+    values: dict[str, Typed] = {}
+    shift = len(left.values)
+    for side, more, outer in ((left, 0, kind == FULL), (right, shift, kind in (LEFT, FULL))):
+        if side is right and kind in HALF:
+            continue
+        for text in side.rest:
+            value = side.relation.known(text, "")
+            values[text] = column(side.number(text) + more, value.type, value.nullable or outer)
+    for i, e in enumerate(on):
+        a, b = left.keys[i].nullable, right.keys[i].nullable
+        nullable = a or b if kind == FULL else a and (kind in (LEFT, ANTI) or (e.null_safe and b))
+        values.update({text: column(i, left.keys[i].type, nullable) for text in _from_key(kind, left, right, e, i)})
+    return values
+
+
+def _from_key(kind: str, left: Side, right: Side, equality: Equality, number: int) -> list[str]:
+    """The values that are read from a key column of the output; of a full join what USING makes of two columns."""
+    if kind == FULL:
+        return [either(equality)] if left.keys[number].type != DOUBLE else []
+    return [text for side in ([left, right] if kind == INNER else [left]) for text in sorted(side.plain[number])]
+
+
+def _one_per_key(left: Side, right: Side) -> bool:
+    """Every key, none of them NULL, has at most one row on each side; so the column that USING makes of two tells all rows apart."""
+    sides = left.unique and right.unique
+    return sides and not any(key.nullable or key.type == DOUBLE for side in (left, right) for key in side.keys)
+
+
+def _partition(kind: str, left: Side, right: Side, on: Sequence[Equality]) -> tuple[frozenset[str], ...]:
+    """The output stands where its key columns belong; a double may differ from the key in the sign of zero."""
+    return tuple(frozenset(_from_key(kind, left, right, e, i)) for i, e in enumerate(on))

@@ -1,0 +1,161 @@
+"""FROM and WHERE as one relation.
+
+    1  conditions on one relation are tested below all joins, unless a join fills that relation with NULLs
+    2  up to the last RIGHT or FULL JOIN the written order is kept, and only ON says what belongs together
+    3  after it, ON of inner joins and WHERE are one: relations are joined as soon as an equality connects them
+    4  what is left is tested above
+
+A relation keeps only the columns that something above still needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from sqlglot import exp
+
+from belvedere.sql.plan.conditions import Conjunct, columns_of, equality, placed, split
+from belvedere.sql.plan.context import Context
+from belvedere.sql.plan.join import ANTI, FULL, HALF, INNER, LEFT, RIGHT, SEMI, Equality, joined
+from belvedere.sql.plan.membership import Membership
+from belvedere.sql.plan.order import join_order, without_equality
+from belvedere.sql.plan.ranking import bounded, unbounded
+from belvedere.sql.plan.relation import Relation
+from belvedere.sql.plan.sources import From
+
+
+def from_and_where(
+    source: From, where: Sequence[exp.Expr], memberships: Sequence[Membership], above: Iterable[exp.Expr], context: Context
+) -> Relation:
+    """`above` are the expressions over FROM that are evaluated after WHERE."""
+    return _Joining(source, where, memberships, above, context).run()
+
+
+class _Joining:
+    def __init__(
+        self, source: From, where: Sequence[exp.Expr], memberships: Sequence[Membership], above: Iterable[exp.Expr], context: Context
+    ) -> None:
+        self.context, self.places = context, source.places
+        self.units = {f.text for f in source.names.fields if f.meaning is not None}
+        self.above = columns_of(above, self.units)
+        self.relations = [j.relation for j in source.joined]
+        self.kinds = [j.kind for j in source.joined]
+        self.on = [placed(j.on, self.places) for j in source.joined]
+        self.strict = max((i for i, kind in enumerate(self.kinds) if kind in (RIGHT, FULL)), default=-1)
+        self.pool: list[Conjunct] = []
+        for i, kind in enumerate(self.kinds):
+            if kind == INNER and i > self.strict:
+                self.pool += self.on[i]
+                self.on[i] = []
+        self.pool += placed(where, self.places)
+        self.memberships = list(memberships)
+        self.filled = self._filled()
+
+    def _filled(self) -> set[int]:
+        """The relations that some join fills with NULLs."""
+        filled: set[int] = set()
+        for i, kind in enumerate(self.kinds):
+            if kind in (LEFT, FULL):
+                filled.add(i)
+            if kind in (RIGHT, FULL):
+                filled.update(range(i))
+        return filled
+
+    def run(self) -> Relation:
+        for i in range(len(self.relations)):
+            self._push(i)
+        current, done = self._in_written_order()
+        waiting = [i for i in range(len(self.kinds)) if i not in done]
+        may_start = [i for i in waiting if self.kinds[i] == INNER]
+        for i in join_order(frozenset(done), waiting, may_start, self._connects):
+            current = self.relations[i] if current is None else self._join(current, i, done)
+            done.add(i)
+            current = self._test(current, done)
+        assert current is not None  # FROM names at least one relation
+        for node in [c.node for c in self.pool]:
+            current = current.tested(node, self.context.words(node))
+        self.pool = []
+        while self.memberships:
+            current = self._member(current, self.memberships[0])
+        return current
+
+    def _needed(self, *more: exp.Expr) -> dict[str, None]:
+        """What is still to be computed needs these columns."""
+        waiting = [c.node for c in self.pool] + [c.node for on in self.on for c in on] + [n for m in self.memberships for n in m.outside]
+        return self.above | columns_of([*waiting, *more], self.units)
+
+    def _push(self, i: int) -> None:
+        """Test below all joins what refers to this relation alone."""
+        kind = self.kinds[i]
+        own: list[exp.Expr] = []
+        if kind in (LEFT, SEMI, ANTI) or (kind == INNER and 0 < i <= self.strict):
+            own, self.on[i] = _alone(self.on[i], i)
+        if i not in self.filled and kind not in HALF:
+            more, self.pool = split(self.pool, [i]) if i == 0 else _alone(self.pool, i)
+            own += more
+        relation = self.relations[i]
+        if relation.ranking is None:
+            relation = self.context.nodes.settled(relation, self._needed(*own), self.context.label)
+        else:
+            relation, own = bounded(relation, own, self._needed(), self.context)
+        for node in own:
+            relation = relation.tested(node, self.context.words(node))
+        if i not in self.filled and kind not in HALF:
+            for membership in [m for m in self.memberships if m.uses(self.places) == {i}]:
+                relation = self._member(relation, membership)
+        self.relations[i] = relation
+
+    def _member(self, relation: Relation, membership: Membership) -> Relation:
+        self.memberships = [m for m in self.memberships if m is not membership]
+        return membership.applied(relation, self._needed(), self.context)
+
+    def _in_written_order(self) -> tuple[Relation | None, set[int]]:
+        current, done = None, set[int]()
+        for i in range(self.strict + 1):
+            current = self.relations[i] if current is None else self._join(current, i, done)
+            done.add(i)
+            rest, self.on[i] = self.on[i], []
+            for c in rest:  # of an inner join: the others have put all of ON into the join
+                current = current.tested(c.node, self.context.words(c.node))
+        return current, done
+
+    def _connects(self, done: frozenset[int], i: int) -> bool:
+        if self.kinds[i] != INNER:
+            return all(c.uses <= done | {i} for c in self.on[i])
+        return any(equality(c.node, done, [i], self.places) for c in self.pool)
+
+    def _join(self, current: Relation, i: int, done: set[int]) -> Relation:
+        kind = self.kinds[i]
+        if kind == RIGHT:
+            below, self.on[i] = split(self.on[i], done)
+            for node in below:
+                current = current.tested(node, self.context.words(node))
+        conjuncts = self.pool if kind == INNER and i > self.strict else self.on[i]
+        found = [(c, equality(c.node, done, [i], self.places)) for c in conjuncts]
+        on: list[Equality] = [e for _, e in found if e is not None]
+        others = [c for c, e in found if e is None]
+        if not on:
+            raise without_equality()
+        conditions = [] if kind == INNER else [c.node for c in others]
+        if kind == INNER and i > self.strict:
+            self.pool = others
+        else:
+            self.on[i] = others if kind == INNER else []
+        return joined(kind, current, self.relations[i], on, conditions, self._needed(), self.context)
+
+    def _test(self, current: Relation, done: set[int]) -> Relation:
+        ready, self.pool = split(self.pool, done)
+        for node in ready:
+            current = current.tested(node, self.context.words(node))
+        return current
+
+
+def _alone(conjuncts: Sequence[Conjunct], i: int) -> tuple[list[exp.Expr], list[Conjunct]]:
+    return [c.node for c in conjuncts if c.uses == {i}], [c for c in conjuncts if c.uses != {i}]
+
+
+def check_bounded(relation: Relation) -> Relation:
+    """Row numbers that nothing bounds would be of all rows."""
+    if relation.ranking is not None:
+        raise unbounded(relation.ranking)
+    return relation

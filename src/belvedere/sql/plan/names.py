@@ -1,0 +1,56 @@
+"""The columns that a query can name, and those of the query around it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from belvedere.errors import Unsupported
+from belvedere.sql.binding import Field, field_of, no_such_column, spelled, text_of
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """`beside` are relations before a subquery in FROM: Spark sees them only with LATERAL."""
+
+    fields: tuple[Field, ...]
+    outer: Names | None = None
+    beside: Names | None = None
+
+    def find(self, column: exp.Column) -> exp.Expr:
+        """The bound form of a column."""
+        found = self.found(column)
+        if found is None and self.beside is not None and field_of(self.beside.fields, column) is not None:
+            raise Unsupported(f"a subquery in FROM that refers to {spelled(column)} beside it", "say in ON which rows belong together")
+        if found is None:
+            raise no_such_column(column, self.fields)
+        return found
+
+    def found(self, column: exp.Column) -> exp.Expr | None:
+        if isinstance(column.this, exp.Star):
+            raise Unsupported(f"{text_of(column)} inside an expression")
+        field = field_of(self.fields, column)
+        if field is not None:
+            return field.bound
+        return self.outer.found(column) if self.outer else None
+
+    def labels(self) -> Mapping[str, str]:
+        """The users' words for bound columns: the bare name where that is enough."""
+        around = self.outer.fields if self.outer else ()
+        count = Counter(f.name.lower() for f in (*self.fields, *around) if f.visible)
+        plain = [f for f in self.fields if f.meaning is None]
+        return {f.text: text_of(_written(f, not f.visible or count[f.name.lower()] != 1)) for f in plain}
+
+    def nameable(self) -> list[tuple[exp.Expr, str]]:
+        """Columns as they can be written in the query, each with its bound text."""
+        full = Counter((f.relation.lower(), f.name.lower()) for f in self.fields)
+        bare = Counter(f.name.lower() for f in self.fields)
+        once = [f for f in self.fields if (full[f.relation.lower(), f.name.lower()] if f.relation else bare[f.name.lower()]) == 1]
+        return [(_written(f, bool(f.relation)), f.text) for f in once]
+
+
+def _written(field: Field, qualified: bool) -> exp.Expr:
+    return exp.column(field.name, table=field.relation or None) if qualified else exp.column(field.name)

@@ -1,0 +1,50 @@
+"""Any query: WITH, a SELECT, a set operation, a query in parentheses; with the ORDER BY and LIMIT written after it."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from belvedere.errors import SqlError, Unsupported
+from belvedere.sql.binding import text_of
+from belvedere.sql.plan.clauses import Item, sort_keys
+from belvedere.sql.plan.context import Answer, Context
+from belvedere.sql.plan.joining import check_bounded
+from belvedere.sql.plan.names import Names
+from belvedere.sql.plan.ranking import first_rows, limit_of, make_total, ordering
+from belvedere.sql.plan.refusal import refuse_clauses
+from belvedere.sql.plan.selects import selected
+from belvedere.sql.plan.set_operations import combined
+
+
+def answer(query: exp.Expr, context: Context) -> Answer:
+    definitions = query.args.get("with_")
+    if definitions is not None:
+        if definitions.args.get("recursive"):
+            raise Unsupported("WITH RECURSIVE")
+        for cte in definitions.expressions:
+            context = context.with_cte(cte.alias, cte.this, cte.args["alias"])
+    if isinstance(query, exp.Select):
+        return selected(query, context)
+    if isinstance(query, exp.SetOperation):
+        refuse_clauses(query)
+        return _first(query, combined(query, context), context)
+    if isinstance(query, exp.Subquery):
+        refuse_clauses(query)
+        return _first(query, answer(query.this, context), context)
+    if isinstance(query, exp.Values):
+        raise Unsupported("VALUES", "insert the rows into a table")
+    raise SqlError(f"a view is defined by a SELECT, not by {type(query).__name__.upper()}")
+
+
+def _first(query: exp.Expr, found: Answer, context: Context) -> Answer:
+    """The first rows of a whole query."""
+    order = query.args.get("order")
+    if order is None:
+        return found
+    relation = check_bounded(found.relation)
+    names = Names(found.fields)
+    items = [Item(f.name, f.bound, exp.column(f.name)) for f in found.fields]
+    keys = sort_keys(order, items, names)
+    texts = [f.text for f in found.fields]
+    make_total(order, [text_of(key.this) for key in keys], relation, names.nameable(), texts, context)
+    return Answer(found.fields, first_rows(relation, [], ordering(keys, relation, context), texts, limit_of(query), "", context))

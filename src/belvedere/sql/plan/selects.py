@@ -1,0 +1,145 @@
+"""One SELECT: its clauses in the order in which SQL evaluates them.
+
+FROM, WHERE -> GROUP BY, HAVING -> ROW_NUMBER, QUALIFY -> SELECT, DISTINCT -> ORDER BY, LIMIT
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from sqlglot import exp
+
+from belvedere.errors import SqlError, Unsupported
+from belvedere.sql.binding import parts_of, text_of
+from belvedere.sql.plan.aggregation import aggregated
+from belvedere.sql.plan.clauses import Clauses, clauses_of
+from belvedere.sql.plan.conditions import columns_of
+from belvedere.sql.plan.context import Answer, Context
+from belvedere.sql.plan.identity import unique_on
+from belvedere.sql.plan.joining import check_bounded, from_and_where
+from belvedere.sql.plan.names import Names
+from belvedere.sql.plan.ranking import bounded, first_rows, limit_of, make_total, ordering, unbounded
+from belvedere.sql.plan.refusal import refuse_clauses
+from belvedere.sql.plan.relation import Branch, Ranking, Relation, renamed
+from belvedere.sql.plan.sources import from_clause
+from belvedere.sql.plan.subqueries import where_clause
+from belvedere.types import DOUBLE
+
+Nameable = list[tuple[exp.Expr, str]]
+_BOUNDED = "ROW_NUMBER() with a bound is maintained: WHERE rn <= 10 in a query around it, or QUALIFY"
+
+
+def selected(query: exp.Select, context: Context) -> Answer:
+    refuse_clauses(query)
+    source = from_clause(query, context)
+    clauses = clauses_of(query, source.names)
+    window = _window(clauses)
+    where, memberships = where_clause(query, source.names, context)
+    _refuse_outer([*where, *clauses.over_rows, *clauses.results, *(c for j in source.joined for c in j.on)], source.names)
+    relation = from_and_where(source, where, memberships, clauses.over_rows, context)
+    nameable: Nameable = source.names.nameable()
+    if clauses.grouped:
+        relation = aggregated(relation, [g.node for g in clauses.groups], clauses.calls, context)
+        nameable = [(g.written.copy(), text_of(g.node)) for g in clauses.groups]
+        for node in clauses.having:
+            relation = relation.tested(node, context.words(node))
+    if window is not None:
+        relation = _numbered(relation, window, query, clauses, nameable, context)
+    elif clauses.qualify:
+        raise Unsupported("QUALIFY without ROW_NUMBER()", "write its condition in WHERE")
+    if clauses.distinct:
+        relation, nameable = _distinct(relation, clauses, nameable, context)
+    if clauses.order:
+        relation = _limited(relation, query, clauses, nameable, context)
+    return _projected(relation, clauses, context)
+
+
+def _refuse_outer(nodes: Sequence[exp.Expr], names: Names) -> None:
+    """Only a subquery without grouping may refer to the query around it, and only in its WHERE (`subqueries`)."""
+    own = {f.text for f in names.fields} | set(columns_of(f.bound for f in names.fields))
+    if names.outer is not None and any(text not in own for text in columns_of(nodes)):
+        construct = "a correlated subquery with GROUP BY, LIMIT or a set operation"
+        raise Unsupported(construct, "write it as a join with a subquery in FROM")
+
+
+def _window(clauses: Clauses) -> exp.Expr | None:
+    """The one ROW_NUMBER() OVER (...) of the query."""
+    found = parts_of(clauses.results, exp.Window)
+    for node in found:
+        if not isinstance(node.this, exp.RowNumber) or node.args.get("alias") or node.args.get("spec"):
+            raise Unsupported(f"the window function {text_of(node)}", _BOUNDED)
+    if len(found) > 1:
+        raise Unsupported("more than one window function in a query", "number the rows in one subquery after the other")
+    if found and parts_of(list(clauses.having), exp.Window):
+        raise SqlError("a window function cannot stand in HAVING: use QUALIFY")
+    return found[0] if found else None
+
+
+def _numbered(relation: Relation, window: exp.Expr, query: exp.Select, clauses: Clauses, nameable: Nameable, context: Context) -> Relation:
+    """The relation with row numbers that wait for a bound: QUALIFY gives one, or the query around this one."""
+    order, by = window.args.get("order"), window.args.get("partition_by") or []
+    if order is None:
+        raise SqlError("ROW_NUMBER() needs ORDER BY in OVER (...)")
+    partition = tuple(relation.value(node, context.words(node)) for node in by)
+    ranking = Ranking(text_of(window), partition, ordering(order.expressions, relation, context), context.words(window))
+    numbered = replace(relation, ranking=ranking)
+    seen = numbered.used([*(i.node for i in clauses.items), *clauses.qualify, *(key.this for key in clauses.order)])
+    given = [text_of(node) for node in [*by, *(key.this for key in order.expressions)]]
+    for written in _windows(query):
+        make_total(written.args["order"], given, relation, nameable, [t for t in seen if t != ranking.key], context)
+    if not clauses.qualify:
+        return numbered
+    above = numbered.used([*(i.node for i in clauses.items), *(key.this for key in clauses.order)])
+    first, others = bounded(numbered, clauses.qualify, above, context)
+    for node in others:
+        first = first.tested(node, context.words(node))
+    return first
+
+
+def _windows(query: exp.Select) -> list[exp.Expr]:
+    """The window functions as they are written; all of them are the same one."""
+    clauses = [query.args.get(name) for name in ("qualify", "order")]
+    return [w for part in (*query.expressions, *clauses) if part is not None for w in part.find_all(exp.Window)]
+
+
+def _distinct(relation: Relation, clauses: Clauses, nameable: Nameable, context: Context) -> tuple[Relation, Nameable]:
+    """A group for each different row, unless the outputs tell all rows apart."""
+    check_bounded(relation)
+    nodes = [item.node for item in clauses.items]
+    values = [relation.value(node, context.words(node)) for node in nodes]
+    if unique_on(relation, frozenset(map(text_of, nodes))) and all(v.type != DOUBLE for v in values):
+        return relation, nameable
+    groups = aggregated(relation, nodes, [], context)
+    names: Nameable = [(exp.column(item.name), text_of(item.node)) for item in clauses.items]
+    return replace(groups, missing="must be an output, because of SELECT DISTINCT"), names
+
+
+def _limited(relation: Relation, query: exp.Select, clauses: Clauses, nameable: Nameable, context: Context) -> Relation:
+    check_bounded(relation)
+    seen = relation.used(item.node for item in clauses.items)
+    make_total(query.args["order"], [text_of(key.this) for key in clauses.order], relation, nameable, seen, context)
+    return first_rows(relation, [], ordering(clauses.order, relation, context), seen, limit_of(query), "", context)
+
+
+def _projected(relation: Relation, clauses: Clauses, context: Context) -> Answer:
+    fields = tuple(context.fresh("", item.name) for item in clauses.items)
+    texts = [text_of(item.node.unnest()) for item in clauses.items]
+    ranking = relation.ranking
+    computed = [(f, item.node) for f, item, text in zip(fields, clauses.items, texts, strict=True) if not ranking or text != ranking.key]
+    for field, node in computed:
+        if ranking and text_of(node) != ranking.key and parts_of([node], exp.Window):
+            raise unbounded(ranking)
+        context.labels[field.text] = context.words(node)
+    values = {f.text: relation.value(node, context.words(node)) for f, node in computed}
+    branches = [Branch(b.node, {t: v.each[i] for t, v in values.items()}, b.tests) for i, b in enumerate(relation.branches)]
+    names: dict[str, frozenset[str]] = {}
+    for field, text in zip(fields, texts, strict=True):
+        names[text] = names.get(text, frozenset()) | {field.text}
+    identity = relation.identity.renamed(names) if relation.identity else None
+    partition = renamed(relation.partition, names) if relation.partition is not None else None
+    if ranking:
+        if ranking.key not in names:
+            raise unbounded(ranking)
+        ranking = replace(ranking, key=min(names[ranking.key]))
+    return Answer(fields, Relation(tuple(branches), identity, partition, ranking))

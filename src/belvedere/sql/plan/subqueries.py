@@ -1,0 +1,136 @@
+"""Subqueries in WHERE: what they test, which of their conditions refer to the query around, and what is joined with it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from belvedere.errors import SqlError, Unsupported
+from belvedere.sql.binding import bind, calls_in, parts_of, text_of
+from belvedere.sql.plan.clauses import items_of
+from belvedere.sql.plan.conditions import OUTER, Conjunct, conjuncts, equality, placed
+from belvedere.sql.plan.context import Context
+from belvedere.sql.plan.join import Equality
+from belvedere.sql.plan.joining import check_bounded, from_and_where
+from belvedere.sql.plan.membership import Membership, membership
+from belvedere.sql.plan.names import Names
+from belvedere.sql.plan.order import without_equality
+from belvedere.sql.plan.refusal import refuse_clauses, refuse_subqueries
+from belvedere.sql.plan.relation import Relation
+from belvedere.sql.plan.sources import From, from_clause
+
+_COMPLEX = ("group", "having", "qualify", "order", "limit", "offset", "with_")
+
+
+def where_clause(query: exp.Select, names: Names, context: Context) -> tuple[list[exp.Expr], list[Membership]]:
+    """The conditions of WHERE, bound, and apart from them those that are EXISTS or IN (SELECT ...)."""
+    where = query.args.get("where")
+    conditions, memberships = [], []
+    for node in conjuncts(where.this if where else None):
+        tested = membership(node)
+        if tested is not None:
+            memberships.append(_planned(*tested, names, context))
+            continue
+        refuse_subqueries(node, "WHERE")
+        bound = bind(node, names.find)
+        if calls_in([bound]):
+            raise SqlError("an aggregate function cannot stand in WHERE: use HAVING")
+        conditions.append(bound)
+    return conditions, memberships
+
+
+def _planned(node: exp.Expr, negated: bool, names: Names, context: Context) -> Membership:
+    if isinstance(node, exp.Exists):
+        return _Subquery(node, node.this, [], negated, names, context).planned()
+    left = node.this.unnest()
+    operands = list(left.expressions) if isinstance(left, exp.Tuple) else [left]
+    for operand in operands:
+        refuse_subqueries(operand, "")
+    bound = [bind(operand, names.find) for operand in operands]
+    return _Subquery(node, node.args["query"], bound, negated, names, context).planned()
+
+
+class _Subquery:
+    def __init__(
+        self, node: exp.Expr, query: exp.Expr, operands: Sequence[exp.Expr], negated: bool, names: Names, context: Context
+    ) -> None:
+        self.node, self.operands, self.negated = node, operands, negated
+        self.text = _written(node, negated)
+        self.query = _unwrapped(query)
+        self.context = context.inside(names)
+
+    def planned(self) -> Membership:
+        if isinstance(self.query, exp.Select) and _is_simple(self.query):
+            return self._simple(self.query)
+        if isinstance(self.node, exp.Exists):
+            raise Unsupported(f"the grouped or combined subquery in {self.text}", "test with IN (SELECT ...), or join with it in FROM")
+        answer = self.context.answer(self.query, self.context)
+        relation = check_bounded(answer.relation)
+        return self._made(relation, [f.bound for f in answer.fields], [], [])
+
+    def _made(self, relation: Relation, outputs: Sequence[exp.Expr], on: Sequence[Equality], conditions: Sequence[exp.Expr]) -> Membership:
+        if self.operands and len(self.operands) != len(outputs):
+            raise SqlError(f"{self.text} compares {len(self.operands)} value(s) with {len(outputs)} column(s)")
+        compared = [Equality(a, b) for a, b in zip(self.operands, outputs, strict=False)]
+        correlated = bool(on) or bool(conditions)
+        return Membership(relation, (*compared, *on), tuple(conditions), self.negated, len(compared), correlated, self.text)
+
+    def _simple(self, query: exp.Select) -> Membership:
+        """No grouping inside, so conditions that refer to the query around become the join's."""
+        refuse_clauses(query)
+        source = from_clause(query, self.context)
+        outputs = [item.node for item in items_of(query, source.names)] if self.operands else []
+        conditions, nested = where_clause(query, source.names, self.context)
+        on, others, own = self._sorted(placed(conditions, source.places), source)
+        joins = [c for j in source.joined for c in placed(j.on, source.places)]
+        if any(OUTER in c.uses for c in [*placed(outputs, source.places), *joins]) or any(OUTER in m.uses(source.places) for m in nested):
+            raise self._refused()
+        if not self.operands and not on:
+            raise without_equality() if others else self._unconnected()
+        above = [*outputs, *(e.right for e in on), *_inside(others, source)]
+        relation = from_and_where(source, own, nested, above, self.context)
+        return self._made(relation, outputs, on, [c.node for c in others])
+
+    def _sorted(self, conditions: Sequence[Conjunct], source: From) -> tuple[list[Equality], list[Conjunct], list[exp.Expr]]:
+        """Equalities with the query around, other conditions that refer to it, and conditions of the subquery alone."""
+        on, others, own = [], [], []
+        every = range(len(source.joined))
+        for c in conditions:
+            found = equality(c.node, [OUTER], every, source.places)
+            if found is not None:
+                on.append(found)
+            elif OUTER in c.uses:
+                others.append(c)
+            else:
+                own.append(c.node)
+        return on, others, own
+
+    def _unconnected(self) -> Unsupported:
+        instead = "say with = in its WHERE which rows belong together"
+        return Unsupported(f"{self.text} without a condition that refers to the query around it", instead)
+
+    def _refused(self) -> Unsupported:
+        instead = "refer to the query around it only in the WHERE of the subquery itself"
+        return Unsupported(f"the correlated subquery in {self.text}", instead)
+
+
+def _inside(conditions: Sequence[Conjunct], source: From) -> list[exp.Expr]:
+    return [column for c in conditions for column in c.node.find_all(exp.Column) if text_of(column) in source.places]
+
+
+def _written(node: exp.Expr, negated: bool) -> str:
+    if isinstance(node, exp.In) and negated:
+        return f"{text_of(node.this)} NOT IN {text_of(node.args['query'])}"
+    return f"NOT {text_of(node)}" if negated else text_of(node)
+
+
+def _unwrapped(query: exp.Expr) -> exp.Expr:
+    """Without parentheses that nothing else is written to."""
+    while isinstance(query, exp.Subquery) and not any(value for name, value in query.args.items() if name != "this"):
+        query = query.this
+    return query
+
+
+def _is_simple(query: exp.Select) -> bool:
+    return not any(query.args.get(name) for name in _COMPLEX) and not parts_of(query.expressions, exp.AggFunc, exp.Window)
