@@ -8,12 +8,14 @@ key (rows stand under a prefix) says how many there are, so that the commit mani
 
 from __future__ import annotations
 
+import hashlib
 import struct
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from belvedere.encoding import MAX_KEY, too_long
 from belvedere.operators.base import ID, WEIGHT
 from belvedere.operators.grouping import group
 from belvedere.stores.base import Shard, TableId, Write
@@ -28,10 +30,19 @@ def error_rows(ids: pa.Array, weights: pa.Array, expression: pa.Array) -> pa.Tab
     return pa.table([pc.cast(ids, pa.binary()), weights, pc.cast(expression, pa.int32())], schema=ERROR_SCHEMA)
 
 
+def _within_limits(keys: pa.BinaryArray) -> pa.BinaryArray:
+    """The identity of a join of many tables may be longer than a store's keys: then its end is replaced by a digest."""
+    if not pc.any(too_long(keys)).as_py():
+        return keys
+    kept = MAX_KEY - 16
+    short = [k if len(k) <= MAX_KEY else k[:kept] + hashlib.blake2b(k, digest_size=16).digest() for k in keys.to_pylist()]
+    return pa.array(short, pa.binary())
+
+
 def record_errors(shard: Shard, table: TableId, rows: pa.Table) -> int:
     """Add error rows to the error table of this slot; returns how many rows of this slot are in error afterwards."""
     ids, codes = group(rows.column(ID).combine_chunks())
-    keys = pc.binary_join_element_wise(ROW, ids, b"")
+    keys = _within_limits(pc.binary_join_element_wise(ROW, ids, b""))
     weights = np.bincount(codes, rows.column(WEIGHT).to_numpy(), len(keys)).astype(np.int64)
     expression = np.zeros(len(keys), np.int32)
     np.maximum.at(expression, codes, rows.column("expression").to_numpy())

@@ -104,3 +104,7 @@ SELECT region, count(*) AS n FROM (SELECT id, region FROM orders QUALIFY row_num
 SELECT day, count(*) FILTER (WHERE amount > 1) AS a, count(DISTINCT region) AS b, max(amount) - min(amount) AS c FROM orders GROUP BY ALL;
 SELECT o.region AS a, c.region AS b FROM orders o LEFT SEMI JOIN lines l ON o.id = l.order_id LEFT JOIN customers c ON c.id = o.cust AND o.amount > 1;
 (SELECT id FROM orders ORDER BY amount LIMIT 3) UNION ALL (SELECT id FROM customers ORDER BY name, id LIMIT 2)
+;
+SELECT DISTINCT id AS x, region AS id FROM orders ORDER BY region LIMIT 3;
+SELECT region AS day, count(*) AS n FROM orders GROUP BY region ORDER BY n LIMIT 2;
+SELECT o.amount AS id, o.region FROM orders o ORDER BY o.region LIMIT 3

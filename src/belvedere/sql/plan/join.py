@@ -90,7 +90,7 @@ def joined(
         kind, left, right, on = LEFT, right, left, [e.swapped for e in on]
     a, b = _sides(left, right, on, context)
     wanted = _wanted(kind, a, on, needed)
-    inside = [text for node in conditions for text in _columns(node)]
+    inside = [text for node in conditions for text in _known(node, left, right)]
     a = _kept(a, wanted, inside, kind != FULL, context)
     b = _kept(b, [] if kind in HALF else wanted, inside, kind == INNER, context)
     safe = tuple(e.null_safe for e in on)
@@ -126,6 +126,13 @@ def either(equality: Equality) -> str:
 
 def _columns(node: exp.Expr) -> list[str]:
     return [text_of(c) for c in node.find_all(exp.Column)]
+
+
+def _known(node: exp.Expr, left: Relation, right: Relation) -> list[str]:
+    """The largest parts of an expression that are values of a side already."""
+    if (text := text_of(node)) in left or text in right:
+        return [text]
+    return [text for child in node.iter_expressions() for text in _known(child, left, right)]
 
 
 def _sides(left: Relation, right: Relation, on: Sequence[Equality], context: Context) -> tuple[Side, Side]:

@@ -49,7 +49,7 @@ def selected(query: exp.Select, context: Context) -> Answer:
     elif clauses.qualify:
         raise Unsupported("QUALIFY without ROW_NUMBER()", "write its condition in WHERE")
     if clauses.distinct:
-        relation, nameable = _distinct(relation, clauses, nameable, context)
+        relation, nameable = _distinct(relation, clauses, context)
     if clauses.order:
         relation = _limited(relation, query, clauses, nameable, context)
     return _projected(relation, clauses, context)
@@ -103,23 +103,30 @@ def _windows(query: exp.Select) -> list[exp.Expr]:
     return [w for part in (*query.expressions, *clauses) if part is not None for w in part.find_all(exp.Window)]
 
 
-def _distinct(relation: Relation, clauses: Clauses, nameable: Nameable, context: Context) -> tuple[Relation, Nameable]:
-    """A group for each different row, unless the outputs tell all rows apart."""
+def _distinct(relation: Relation, clauses: Clauses, context: Context) -> tuple[Relation, Nameable]:
+    """A group for each different row, unless the outputs tell all rows apart; above it only outputs can be named."""
     check_bounded(relation)
     nodes = [item.node for item in clauses.items]
     values = [relation.value(node, context.words(node)) for node in nodes]
-    if unique_on(relation, frozenset(map(text_of, nodes))) and all(v.type != DOUBLE for v in values):
-        return relation, nameable
-    groups = aggregated(relation, nodes, [], context)
     names: Nameable = [(exp.column(item.name), text_of(item.node)) for item in clauses.items]
+    if unique_on(relation, frozenset(map(text_of, nodes))) and all(v.type != DOUBLE for v in values):
+        return relation, names
+    groups = aggregated(relation, nodes, [], context)
     return replace(groups, missing="must be an output, because of SELECT DISTINCT"), names
 
 
 def _limited(relation: Relation, query: exp.Select, clauses: Clauses, nameable: Nameable, context: Context) -> Relation:
     check_bounded(relation)
     seen = relation.used(item.node for item in clauses.items)
-    make_total(query.args["order"], [text_of(key.this) for key in clauses.order], relation, nameable, seen, context)
+    sure = [(node, text) for node, text in nameable if clauses.distinct or not _taken(node, clauses)]
+    make_total(query.args["order"], [text_of(key.this) for key in clauses.order], relation, sure, seen, context)
     return first_rows(relation, [], ordering(clauses.order, relation, context), seen, limit_of(query), "", context)
+
+
+def _taken(node: exp.Expr, clauses: Clauses) -> bool:
+    """In ORDER BY a bare name is an output first: one that means something else there cannot be used."""
+    names = {c.name.lower() for c in node.find_all(exp.Column) if not c.table}
+    return any(i.name.lower() in names and not (isinstance(i.written, exp.Column) and i.written.name == i.name) for i in clauses.items)
 
 
 def _projected(relation: Relation, clauses: Clauses, context: Context) -> Answer:
