@@ -15,7 +15,7 @@ from belvedere.changes import net
 from belvedere.errors import PipelineError, StoreError
 from belvedere.operators import aggregate, errors, join, ordered, select, set_operation, sinks, topk
 from belvedere.operators.grouping import Int128
-from belvedere.pipeline import manager
+from belvedere.pipeline import ledger, manager
 from belvedere.pipeline.coordinator import Coordinator
 from belvedere.pipeline.ledger import Rules as LedgerRules
 from belvedere.pipeline.plan import COMPLETE, EpochPlan
@@ -212,6 +212,10 @@ def branches_of_a_union_have_one_identity(m: pytest.MonkeyPatch) -> None:
     m.setattr(nodes, "Select", lambda *args: select.Select(*args[:4]))
 
 
+def dropped_views_leave_their_tables(m: pytest.MonkeyPatch) -> None:
+    m.setattr(ledger, "state_tables", lambda node: ())
+
+
 def not_in_is_not_exists(m: pytest.MonkeyPatch) -> None:
     m.setattr(membership.Membership, "_nullable", lambda self, relation: False)
 
@@ -243,7 +247,12 @@ TREES: list[Plant] = [
     branches_of_a_union_have_one_identity,
     not_in_is_not_exists,
 ]
-SHARING: list[Plant] = [a_loading_view_sees_all_changes, loading_feeds_what_is_complete_once_more, a_retry_reads_its_own_writes]
+SHARING: list[Plant] = [
+    a_loading_view_sees_all_changes,
+    loading_feeds_what_is_complete_once_more,
+    a_retry_reads_its_own_writes,
+    dropped_views_leave_their_tables,
+]
 
 
 def _is_found(fault: Plant, make: Callable[[int], Case], m: pytest.MonkeyPatch) -> None:

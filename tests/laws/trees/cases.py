@@ -38,8 +38,8 @@ class Mix:
     load_rows: tuple[int, ...]
 
 
-DEEP = Mix(views=(1, 1, 2), depths=(1, 1, 2, 2, 3), shared=15, reads=60, moves=8, load_rows=(1, 2, 3, 1000, 1000, 1000))
-SHARED = Mix(views=(2, 3, 3, 4), depths=(0, 1, 1, 1, 2), shared=50, reads=75, moves=25, load_rows=(1, 2, 3, 3, 1000))
+DEEP = Mix(views=(1, 1, 2), depths=(1, 1, 1, 2, 2, 2, 3, 3, 4), shared=15, reads=60, moves=8, load_rows=(1, 2, 3, 1000, 1000, 1000))
+SHARED = Mix(views=(2, 3, 3, 4), depths=(0, 1, 1, 1, 2), shared=50, reads=75, moves=25, load_rows=(1, 2, 3, 1000, 1000))
 
 
 def random_tree_case(seed: int, mix: Mix = DEEP) -> Case:

@@ -18,6 +18,7 @@ _KINDS = (
     *("JOIN", "JOIN", "INNER JOIN", "LEFT JOIN", "LEFT OUTER JOIN", "RIGHT JOIN"),
     *("FULL JOIN", "FULL OUTER JOIN", "LEFT SEMI JOIN", "LEFT ANTI JOIN"),
 )
+_AFTER_A_COMMA = [kind for kind in _KINDS if "RIGHT" not in kind and "FULL" not in kind]
 
 
 @dataclass(frozen=True)
@@ -93,10 +94,18 @@ class Relations:
             if {r.text for r in made.refs} & {f.name for f in right.fields}:
                 continue  # the name of a USING would be ambiguous
             if commas:
-                self._comma(made, right, commas)
+                self._comma(made, right, commas, depth)
             else:
                 self._join(made, right)
-        return From(made.text, tuple(made.refs), made.unique, tuple(made.where), frozenset(made.shapes))
+        names = self._short_names(made.refs) if self.phrases.chance(25) else {}
+        refs = tuple(Ref(names.get(r.text, r.text), r.type, r.nullable) for r in made.refs)
+        unique = None if made.unique is None else tuple(names.get(text, text) for text in made.unique)
+        return From(made.text, refs, unique, tuple(made.where), frozenset(made.shapes))
+
+    def _short_names(self, refs: Sequence[Ref]) -> dict[str, str]:
+        """References without the relation's name, where that says enough."""
+        names = [r.text.split(".")[-1] for r in refs]
+        return {r.text: name for r, name in zip(refs, names, strict=True) if names.count(name) == 1}
 
     def _again(self, first: Source) -> Source:
         """The same relation a second time: a self-join."""
@@ -105,18 +114,24 @@ class Relations:
         text = first.text.removesuffix(first.alias) + alias
         return Source(text, alias, first.fields, first.unique, first.shapes | {"self-join"})
 
-    def _comma(self, made: Joining, right: Source, separator: str) -> None:
+    def _comma(self, made: Joining, source: Source, separator: str, depth: int) -> None:
+        """One more relation in the list; a JOIN binds closer than a comma."""
+        right = Joining(source.text, source.refs, _qualified(source), shapes=set(source.shapes))
+        if separator == ", " and self.phrases.chance(20):
+            self._join(right, self.source(depth - 1), _AFTER_A_COMMA)
+        if any("." not in r.text for r in right.refs):
+            return  # the name of a USING may be ambiguous in the whole list
         found = self.equalities(made.refs, right.refs)
         if not found:
             return
         made.where += found
         made.text += separator + right.text
         made.refs += right.refs
-        made.unique = _both(made.unique, _qualified(right))
+        made.unique = _both(made.unique, right.unique)
         made.shapes |= right.shapes | {"comma"}
 
-    def _join(self, made: Joining, right: Source) -> None:
-        kind = self.dice.choice(_KINDS)
+    def _join(self, made: Joining, right: Source, kinds: Sequence[str] = _KINDS) -> None:
+        kind = self.dice.choice(kinds)
         using = self._using(made, right)
         if using and self.phrases.chance(20):
             self._join_using(made, right, kind, using)

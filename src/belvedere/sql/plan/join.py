@@ -70,6 +70,13 @@ class Side:
         """The identity of the one row of an aggregate without groups has no bytes."""
         return self.relation.identity is not None and not self.relation.identity.longest
 
+    @property
+    def stays(self) -> bool:
+        """The rows are partitioned by the key already, so they need not travel."""
+        partition = self.relation.partition
+        same = partition is not None and len(partition) == len(self.keys)
+        return same and all(part & plain for part, plain in zip(partition or (), self.plain, strict=True))
+
     def number(self, text: str) -> int:
         """Where a kept value stands among the columns of the side."""
         place = self.relation.known(text, "").place
@@ -184,7 +191,7 @@ def _arranged(side: Side, context: Context, tag: int = -1) -> tuple[int, Arrange
     key = tuple(range(count)) if side.unique else (*range(count), IDENTITY)
     below = context.nodes.feed(side.relation, columns, [key] if key else [], tag)
     operator = Arrange(WANTED, tuple(v.type for v in columns), count, (), side.unique)
-    return context.nodes.add(operator, (below,)), operator
+    return context.nodes.add(operator, (below,), side.stays), operator
 
 
 def _identity(kind: str, left: Side, right: Side) -> str:

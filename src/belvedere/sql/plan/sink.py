@@ -50,7 +50,8 @@ def ended(found: Answer, key: Sequence[str], context: Context) -> End:
     schema = Schema(tuple(Column(n, t) for n, t in zip(names, types, strict=True)), tuple(names[i] for i in record))
     distinct = len({v.place for v in values}) == len(values)
     if identity and not local and distinct and _is_index(relation, named, identity, types):
-        node, columns = _index(relation, values, named, context)
+        stays = relation.partition is not None and tuple(named) == _places(found, relation.partition)
+        node, columns = _index(relation, values, named, stays, context)
         return End(schema, len(named), True, node, columns)
     below = context.nodes.feed(relation, values, () if accepted else (record,))
     sink: KeyedSink | BagSink = BagSink(WANTED, types, record)
@@ -67,14 +68,16 @@ def _is_index(relation: Relation, named: Sequence[int], identity: Sequence[int],
     return exact and apart and not any(types[i] == DOUBLE for i in (*named, *identity))
 
 
-def _index(relation: Relation, values: Sequence[Value], named: Sequence[int], context: Context) -> tuple[int, tuple[int, ...]]:
+def _index(
+    relation: Relation, values: Sequence[Value], named: Sequence[int], stays: bool, context: Context
+) -> tuple[int, tuple[int, ...]]:
     """Arranged as the side of a join would be, so that equal ones are one; and where the view's columns stand in it."""
     keys = [values[i] for i in dict.fromkeys(named)]
     known = {v.place for v in keys}
     rest = sorted({v.place: v for v in values if v.place not in known}.values(), key=lambda v: v.place)
     kept = [*keys, *rest]
     below = context.nodes.feed(relation, kept, [(*range(len(keys)), IDENTITY)])
-    node = context.nodes.add(Arrange(WANTED, tuple(v.type for v in kept), len(keys)), (below,))
+    node = context.nodes.add(Arrange(WANTED, tuple(v.type for v in kept), len(keys)), (below,), stays)
     places = [v.place for v in kept]
     return node, tuple(places.index(v.place) for v in values)
 
