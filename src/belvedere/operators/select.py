@@ -10,7 +10,7 @@ whose record key would be longer than a store allows: `keys` names the outputs t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import duckdb
@@ -26,6 +26,9 @@ from belvedere.stores.base import TableId
 from belvedere.types import SqlType
 
 _END = (1 << 31) - 1
+_MANY = 200_000  # rows of which not all values of all operators should be in memory at once
+_FEW = 10_000  # rows for which computing what a condition drops again costs less than a query
+Values = Mapping[str, pa.ChunkedArray]  # by the text of the expression
 IDENTITY = -1  # stands for the identity of a row where columns form a record key
 
 
@@ -57,6 +60,16 @@ class Select:
         return (*([self.condition] if self.condition else []), *self.outputs)
 
     def apply(self, changes: pa.Table) -> tuple[pa.Table, pa.Table | None]:
+        return next(apply_all([self], changes))
+
+    def joins_in(self, rows: int) -> bool:
+        """Whether its expressions may be computed for all rows at once, together with those of others."""
+        if rows > _MANY or any(e.raises for e in self.expressions):
+            return False
+        return self.condition is None or rows <= _FEW or all(e.column >= 0 for e in self.outputs)
+
+    def in_steps(self, changes: pa.Table) -> tuple[pa.Table, pa.Table | None]:
+        """First the condition, then the outputs of the rows that satisfy it; rows that raise become errors."""
         failures: list[pa.Table] = []
         if self.condition is not None and changes.num_rows:
             keep, changes = _evaluate([self.condition], changes, 0, failures)
@@ -67,15 +80,15 @@ class Select:
         values: list[pa.ChunkedArray] = []
         if computed and changes.num_rows:
             values, changes = _evaluate(computed, changes, numbers, failures)
-        elif computed:
-            values = [pa.chunked_array([], e.type.arrow) for e in computed]
-        result = iter(values)
-        data = [changes.column(f"c{e.column}") if e.column >= 0 else next(result) for e in self.outputs]
-        names = [*columns(len(data)), WEIGHT, ID]
+        return self.finished(changes, {e.sql: v for e, v in zip(computed, values, strict=bool(values))}, failures)
+
+    def finished(self, changes: pa.Table, values: Values, failures: list[pa.Table]) -> tuple[pa.Table, pa.Table | None]:
+        """The changes that it emits, of rows that satisfy the condition and the values of its expressions for them."""
+        data = [_value(e, changes, values) for e in self.outputs]
         ids = changes.column(ID)
         if self.tag >= 0:
             ids = pc.binary_join_element_wise(bytes([self.tag]), ids, b"")
-        table = pa.table([*data, changes.column(WEIGHT), ids], names=names)
+        table = pa.table([*data, changes.column(WEIGHT), ids], names=[*columns(len(data)), WEIGHT, ID])
         for key in self.keys:
             table = self._without_long_keys(table, key, failures)
         return table, pa.concat_tables(failures) if failures else None
@@ -105,6 +118,32 @@ class Select:
         if number < len(self.expressions):
             return self.expressions[number].text
         return f"the key of this row is longer than {MAX_KEY} bytes"
+
+
+def apply_all(selects: Sequence[Select], changes: pa.Table) -> Iterator[tuple[pa.Table, pa.Table | None]]:
+    """What each of them makes of the same changes. A query costs about as much as a thousand rows, so there is one for all."""
+    together = [s.joins_in(changes.num_rows) for s in selects]
+    wanted = {e.sql: e for s, joins in zip(selects, together, strict=True) if joins for e in s.expressions if e.column < 0}
+    values: Values = {}
+    if wanted and changes.num_rows:
+        query = ", ".join(f"{sql} AS x{i}" for i, sql in enumerate(wanted))
+        values = dict(zip(wanted, _typed(evaluate(f"SELECT {query} FROM changes", changes), list(wanted.values())), strict=True))
+    for select, joins in zip(selects, together, strict=True):
+        yield _of_all(select, changes, values) if joins else select.in_steps(changes)
+
+
+def _of_all(select: Select, changes: pa.Table, values: Values) -> tuple[pa.Table, pa.Table | None]:
+    if select.condition is None or not changes.num_rows:
+        return select.finished(changes, values, [])
+    keep = _value(select.condition, changes, values)
+    mine = {e.sql: values[e.sql].filter(keep) for e in select.outputs if e.column < 0}
+    return select.finished(changes.filter(keep), mine, [])
+
+
+def _value(expression: Expression, changes: pa.Table, values: Values) -> pa.ChunkedArray:
+    if expression.column >= 0:
+        return changes.column(f"c{expression.column}")
+    return values[expression.sql] if changes.num_rows else pa.chunked_array([], expression.type.arrow)
 
 
 def _evaluate(

@@ -26,7 +26,7 @@ from belvedere.operators.aggregate import GLOBAL, Aggregate
 from belvedere.operators.base import ID, KEY, WEIGHT
 from belvedere.operators.errors import COUNT, COUNTER, record_errors
 from belvedere.operators.graph import Node, Source
-from belvedere.operators.select import Select
+from belvedere.operators.select import Select, apply_all
 from belvedere.pipeline import source
 from belvedere.pipeline.corrections import apply_corrections
 from belvedere.pipeline.intent import LOAD
@@ -175,17 +175,21 @@ class Attempt:
 
     def _pass_on(self, origin: _Emitted, node: Node, changes: pa.Table, audience: int) -> None:
         """Give changes to the consumers of an audience, through the stateless operators between."""
-        for consumer in self.plan.graph.consumers[node.id]:
+        consumers = self.plan.graph.consumers[node.id]
+        selects = [(c, c.operator) for c in consumers if isinstance(c.operator, Select) and audience in self.plan.reached[c.id]]
+        results = apply_all([select for _, select in selects], changes)
+        for consumer, select in selects:
+            began = time.perf_counter()
+            result, errors = next(results)
+            self.ack.took("compute", began)
+            if errors is not None and audience == self.plan.audience[consumer.id]:
+                self._failures.setdefault(select.errors, []).append(origin.owned(errors))
+            if result.num_rows:
+                self._pass_on(origin, consumer, result, audience)
+        for consumer in consumers:
             if isinstance(consumer.operator, Select):
-                if audience in self.plan.reached[consumer.id]:
-                    began = time.perf_counter()
-                    result, errors = consumer.operator.apply(changes)
-                    self.ack.took("compute", began)
-                    if errors is not None and audience == self.plan.audience[consumer.id]:
-                        self._failures.setdefault(consumer.operator.errors, []).append(origin.owned(errors))
-                    if result.num_rows:
-                        self._pass_on(origin, consumer, result, audience)
-            elif audience == self.plan.audience[node.id if consumer.derived else consumer.id] and self.plan.active(consumer):
+                continue
+            if audience == self.plan.audience[node.id if consumer.derived else consumer.id] and self.plan.active(consumer):
                 self._prepare(node, consumer, changes)
 
     def _prepare(self, node: Node, consumer: Node, changes: pa.Table) -> None:
