@@ -11,7 +11,6 @@ from typing import Any
 
 from belvedere.errors import BelvedereError, LeaseLost, PipelineError, Stale
 from belvedere.pipeline.coordinator import Coordinator, EpochReport
-from belvedere.pipeline.pace import gather
 from belvedere.readers.waiting import wait_until
 from belvedere.stores.base import Store
 from belvedere.types import Position
@@ -114,8 +113,6 @@ class Pipeline:
             if report is not None:
                 self._progress.append(report)
                 self._message = f"epoch {report.epoch}: {report.operations} operations in {report.seconds:.3f} s"
-                if self._trigger is None:
-                    gather(self._store, report, self._stop)
             elif self._trigger == "available_now":
                 return
             else:
