@@ -1,7 +1,8 @@
 """The master property: for random views, operations and crashes, a maintained view is the recomputed view at every epoch.
 
 A run looks at the same cases every time; `BELVEDERE_LAW_SEED=random` looks at others, `BELVEDERE_LAW_CASES=20000` longer. A failure
-prints a small case, and the seed with which it is found again. Views here have one table and expressions of every type; trees are in test_tree_property.py.
+prints a small case, and the seed with which it is found again. Views here have one table and expressions of every type; trees are
+in test_tree_property.py.
 """
 
 from __future__ import annotations
