@@ -7,7 +7,7 @@
              ├─ Arrange      rows by o.customer: o.id                   level 1  ⇄ exchange  state: rows
              │  └─ Select    WHERE o.status = 'paid'; o.customer, o.id  level 0
              │     └─ Source changes of orders, with before-images      level 0
-             └─ Arrange      one row by c.id: c.name                    level 1  ⇄ exchange  state: rows              shared with names
+             └─ Arrange      one row by c.id: c.name                    level 0              state: rows              shared with names
                 └─ ...
 
 What other views keep already is marked as shared, and not drawn twice.
