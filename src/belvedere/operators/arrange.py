@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 from belvedere.encoding import KeyCodec, RowCodec
 from belvedere.encoding.binaries import data_of, offsets_of, unpack, weave
 from belvedere.encoding.fields import width
-from belvedere.operators.base import ID, KEY, WEIGHT, columns
+from belvedere.operators.base import ID, KEY, WEIGHT, column_of, columns
 from belvedere.operators.grouping import Ints, group
 from belvedere.stores.base import Shard, TableId, Write
 from belvedere.types import BINARY, SqlType
@@ -113,11 +113,11 @@ class Arrange:
 
     def record_key(self, changes: pa.Table) -> pa.BinaryArray:
         """The record keys of changes that it emitted."""
-        keys = _column(changes, KEY)
+        keys = column_of(changes, KEY)
         if self.unique:
             return keys
-        order = self._order_part([_column(changes, f"c{self.key + i}") for i in range(len(self.order))])
-        return weave([keys, *order, _column(changes, ID)], len(keys))
+        order = self._order_part([column_of(changes, f"c{self.key + i}") for i in range(len(self.order))])
+        return weave([keys, *order, column_of(changes, ID)], len(keys))
 
     def nothing(self) -> pa.Table:
         """No changes."""
@@ -225,8 +225,8 @@ class Arrange:
         shard.write(Write(self.table, records.take(pa.array(first)), after, before))
 
     def _encoded(self, rows: pa.Table) -> pa.BinaryArray:
-        rest = [_column(rows, f"c{i}") for i in range(self.key, len(self.types))]
-        return self.values.encode([_column(rows, ID), *rest] if self.unique else rest, rows=rows.num_rows)
+        rest = [column_of(rows, f"c{i}") for i in range(self.key, len(self.types))]
+        return self.values.encode([column_of(rows, ID), *rest] if self.unique else rest, rows=rows.num_rows)
 
     def _order_part(self, ordering: Sequence[pa.Array]) -> list[pa.Array | bytes]:
         pieces: list[pa.Array | bytes] = []
@@ -255,8 +255,8 @@ def _descending(encoded: pa.BinaryArray, kind: SqlType) -> list[pa.Array | bytes
 
 def _sorted(rows: pa.Table) -> tuple[pa.Table, Mask]:
     """The rows by (key, identity, weight), and which of them has the key and identity of the row before it."""
-    ids, weights = _column(rows, ID), rows.column(WEIGHT).to_numpy()
-    keys, codes = group(_column(rows, KEY))
+    ids, weights = column_of(rows, ID), rows.column(WEIGHT).to_numpy()
+    keys, codes = group(column_of(rows, KEY))
     first = _starts(ids)
     if _rising(ids) and (first[1:] | (np.diff(weights) >= 0)).all():  # as producers send them, and one producer is common
         ranks: Ints = np.cumsum(first, dtype=np.int64)
@@ -290,8 +290,3 @@ def _starts(values: pa.BinaryArray) -> Mask:
 
 def _rising(values: pa.BinaryArray) -> bool:
     return pc.all(pc.less_equal(values.slice(0, max(len(values) - 1, 0)), values.slice(1))).as_py() is not False
-
-
-def _column(table: pa.Table, name: str) -> pa.Array:
-    column = table.column(name)
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

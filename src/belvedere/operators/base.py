@@ -39,6 +39,12 @@ def columns(count: int) -> list[str]:
     return [f"c{i}" for i in range(count)]
 
 
+def column_of(table: pa.Table, name: str) -> pa.Array:
+    """A column as one array, which is not copied if it is one already."""
+    column = table.column(name)
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
 def change_schema(types: Sequence[pa.DataType]) -> pa.Schema:
     fields = [pa.field(name, kind) for name, kind in zip(columns(len(types)), types, strict=True)]
     return pa.schema([*fields, *CHANGE_META])

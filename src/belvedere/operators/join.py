@@ -27,7 +27,7 @@ import pyarrow as pa
 
 from belvedere.encoding.binaries import data_of, offsets_of, weave
 from belvedere.operators.arrange import BATCH, Arrange, Gone, Mask, Rows
-from belvedere.operators.base import ID, KEY, WEIGHT, columns
+from belvedere.operators.base import ID, KEY, WEIGHT, column_of, columns
 from belvedere.operators.engine import evaluate
 from belvedere.operators.grouping import Ints, group
 from belvedere.operators.pairs import Index, pairs
@@ -75,7 +75,7 @@ class Join:
 
     def step(self, shard: Shard, parts: Sequence[Sequence[pa.Table]]) -> Iterator[pa.Table]:
         tables = [pa.concat_tables([arrange.nothing(), *part]).combine_chunks() for arrange, part in zip(self.sides, parts, strict=True)]
-        keys, codes = group(pa.concat_arrays([_column(table, KEY) for table in tables]))
+        keys, codes = group(pa.concat_arrays([column_of(table, KEY) for table in tables]))
         places = codes[: tables[LEFT].num_rows], codes[tables[LEFT].num_rows :]
         matching = _Matching(self, shard, keys)
         deltas = [
@@ -210,8 +210,8 @@ def _delta(arrange: Arrange, changes: pa.Table, place: Ints, matchable: Mask) ->
         mine = np.flatnonzero(weights == sign)
         mine = mine[np.argsort(place[mine], kind="stable")]
         part = changes.take(pa.array(mine)).combine_chunks()
-        rest = tuple(_column(part, f"c{i}") for i in range(arrange.key, len(arrange.types)))
-        rows.append(Rows(place[mine], rest, _column(part, ID)))
+        rest = tuple(column_of(part, f"c{i}") for i in range(arrange.key, len(arrange.types)))
+        rows.append(Rows(place[mine], rest, column_of(part, ID)))
         tables.append(part)
         count = np.bincount(place[mine], minlength=len(matchable))
         indexes.append(Index(np.cumsum(count) - count, np.where(matchable, count, 0)))
@@ -312,8 +312,3 @@ def _escaped(ids: pa.BinaryArray) -> pa.BinaryArray:
         return ids
     mark = pa.array([b"", bytes((_ESCAPE,))], pa.binary()).take(pa.array((first >= _ESCAPE).astype(np.int8)))
     return weave([mark, ids], len(ids))
-
-
-def _column(table: pa.Table, name: str) -> pa.Array:
-    column = table.column(name)
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from belvedere.encoding import KeyCodec, RowCodec
-from belvedere.operators.base import ID, KEY, WEIGHT
+from belvedere.operators.base import ID, KEY, WEIGHT, column_of
 from belvedere.operators.grouping import Ints, group, group_count
 from belvedere.stores.base import Shard, TableId, Write
 from belvedere.types import SqlType
@@ -44,7 +44,7 @@ class KeyedSink:
 
     def step(self, shard: Shard, parts: Sequence[Sequence[pa.Table]]) -> Iterator[pa.Table]:
         rows = pa.concat_tables(parts[0]).combine_chunks()
-        keys, values = _column(rows, KEY), _column(rows, VALUE)
+        keys, values = column_of(rows, KEY), column_of(rows, VALUE)
         weights = rows.column(WEIGHT).to_numpy()
         order = _order(keys, weights)
         if order is not None:
@@ -73,7 +73,7 @@ class BagSink:
 
     def step(self, shard: Shard, parts: Sequence[Sequence[pa.Table]]) -> Iterator[pa.Table]:
         rows = pa.concat_tables(parts[0]).combine_chunks()
-        keys, codes = group(_column(rows, KEY))
+        keys, codes = group(column_of(rows, KEY))
         delta = group_count(codes, len(keys), rows.column(WEIGHT).to_numpy())
         touched = pa.array(delta != 0)
         keys, delta = keys.filter(touched), delta[delta != 0]
@@ -104,12 +104,7 @@ def row_codec(types: Sequence[SqlType], order: Sequence[int]) -> RowCodec:
 
 
 def _pick(changes: pa.Table, order: Sequence[int]) -> list[pa.Array]:
-    return [_column(changes, f"c{i}") for i in order]
-
-
-def _column(table: pa.Table, name: str) -> pa.Array:
-    column = table.column(name)
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+    return [column_of(changes, f"c{i}") for i in order]
 
 
 def _empty_values(count: int) -> pa.BinaryArray:
