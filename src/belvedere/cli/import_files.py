@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -73,7 +74,11 @@ class Lines:
 def read_jsonl(file: BinaryIO, schema: Schema, seen: Callable[[int], None]) -> Iterator[Record]:
     for number, text in enumerate(Lines(file, seen), 1):
         if text.strip():
-            yield _record(number, text, lambda text=text: row_from_json(parse_json(text), schema), schema)  # type: ignore[misc]
+            yield _record(number, text, partial(_json_row, text, schema), schema)
+
+
+def _json_row(text: str, schema: Schema) -> Row:
+    return row_from_json(parse_json(text), schema)
 
 
 def read_csv(file: BinaryIO, schema: Schema, form: CsvForm, seen: Callable[[int], None]) -> tuple[str, Iterator[Record]]:
@@ -114,7 +119,7 @@ def _csv_records(reader: Any, lines: Lines, columns: list[Column], null: str | N
         if cells is None:
             return
         if cells:
-            yield _record(first, text, lambda cells=cells: row(cells), schema)  # type: ignore[misc]
+            yield _record(first, text, partial(row, cells), schema)
 
 
 def _cell(text: str, column: Column, null: str | None, is_key: bool) -> Any:

@@ -131,7 +131,7 @@ class Environment:
                 transaction.abort()
                 raise
             finally:
-                self._holder.ended()  # type: ignore[union-attr]
+                self._holder.ended()  # type: ignore[union-attr]  # the same
                 self._writer = 0
             return result
         finally:

@@ -10,6 +10,7 @@ Everything but reading and decoding a block works on keys alone: a block ends wh
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from struct import Struct
 
 from belvedere.errors import Stale, StoreError
@@ -67,7 +68,7 @@ def read(environment: Environment, low: Position, high: Position) -> Iterator[Lo
     """A few blocks are copied out per transaction, and the trim point is looked at in each."""
     position = low
     while position < high:
-        found = environment.read(lambda transaction, low=position: _read_some(transaction, low, high))  # type: ignore[misc]
+        found = environment.read(partial(_read_some, low=position, high=high))
         if not found:
             return
         for start, value in found:
