@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from belvedere.encoding.order import run_ends, run_starts, stable_order
 from belvedere.stores.base import LogBlock
 
 
@@ -50,18 +50,12 @@ def net(blocks: Sequence[LogBlock]) -> NetChanges:
 
 
 def net_operations(keys: pa.BinaryArray, values: pa.BinaryArray, before: pa.BinaryArray | None) -> NetChanges:
-    encoded = keys.dictionary_encode()
-    codes = encoded.indices.to_numpy(zero_copy_only=False)
-    order = np.arange(len(codes), dtype=np.int64)
-    last = np.empty(len(encoded.dictionary), np.int64)
-    last[codes] = order  # the last write of a row wins
-    ranks = pc.sort_indices(encoded.dictionary)
-    after = values.take(pa.array(last).take(ranks))
-    if before is None:
-        return NetChanges(encoded.dictionary.take(ranks), None, after)
-    first = np.empty(len(encoded.dictionary), np.int64)
-    first[codes[::-1]] = order[::-1]
-    return NetChanges(encoded.dictionary.take(ranks), before.take(pa.array(first).take(ranks)), after)
+    order = stable_order(keys)  # so the operations of a row stay in log order
+    ordered = keys.take(pa.array(order))
+    first = np.flatnonzero(run_starts(ordered))
+    last = order[run_ends(first, len(order))]  # the last write of a row wins
+    image = None if before is None else before.take(pa.array(order[first]))
+    return NetChanges(ordered.take(pa.array(first)), image, values.take(pa.array(last)))
 
 
 def net_reference(

@@ -7,9 +7,10 @@
     slots.py        which of `count` files a key lives in, for ever
     fields.py       columns of fixed-width types as unsigned numpy limbs, and back
     binaries.py     Arrow binary arrays as padded numpy bytes, and back
+    order.py        the order of many byte strings at once
     scalars.py      Python values as the integers they are stored as, and back
 
-Everything here is persisted: a change of any byte is a change of the store's format version.
+Everything here but order.py is persisted: a change of any byte is a change of the store's format version.
 """
 
 from belvedere.encoding.keys import MAX_KEY, KeyCodec, prefix_range, too_long

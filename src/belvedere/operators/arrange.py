@@ -25,6 +25,7 @@ import pyarrow.compute as pc
 from belvedere.encoding import KeyCodec, RowCodec
 from belvedere.encoding.binaries import data_of, offsets_of, unpack, weave
 from belvedere.encoding.fields import width
+from belvedere.encoding.order import order_by, run_ends, run_starts, stable_order
 from belvedere.operators.base import ID, KEY, WEIGHT, column_of, columns
 from belvedere.operators.grouping import Ints, group
 from belvedere.stores.base import Shard, TableId, Write
@@ -100,7 +101,7 @@ class Arrange:
         rows, same = _sorted(rows)
         values = self._encoded(rows)
         if same.any():
-            idle = same & ~_starts(values)
+            idle = same & ~run_starts(values)
             kept = pa.array(~(idle | np.append(idle[1:], False)))
             rows, values = rows.filter(kept).combine_chunks(), values.filter(kept)
         if rows.num_rows:
@@ -214,12 +215,12 @@ class Arrange:
         records, weights = self.record_key(rows), rows.column(WEIGHT).to_numpy()
         if self.unique or self.order:
             if self.unique:  # the new row of a key may have the smaller identity
-                order = np.lexsort((weights, np.cumsum(_starts(records))))
+                order = order_by(np.cumsum(run_starts(records)), weights > 0)
             else:  # stable: the retraction of a record stays before its insertion
-                order = pc.sort_indices(records).to_numpy()
+                order = stable_order(records)
             records, values, weights = records.take(pa.array(order)), values.take(pa.array(order)), weights[order]
-        first = np.flatnonzero(_starts(records))
-        last = np.append(first[1:], len(records)) - 1
+        first = np.flatnonzero(run_starts(records))
+        last = run_ends(first, len(records))
         before = values.take(pa.array(first, mask=weights[first] > 0))
         after = values.take(pa.array(last, mask=weights[last] < 0))
         shard.write(Write(self.table, records.take(pa.array(first)), after, before))
@@ -257,13 +258,13 @@ def _sorted(rows: pa.Table) -> tuple[pa.Table, Mask]:
     """The rows by (key, identity, weight), and which of them has the key and identity of the row before it."""
     ids, weights = column_of(rows, ID), rows.column(WEIGHT).to_numpy()
     keys, codes = group(column_of(rows, KEY))
-    first = _starts(ids)
+    first = run_starts(ids)
     if _rising(ids) and (first[1:] | (np.diff(weights) >= 0)).all():  # as producers send them, and one producer is common
         ranks: Ints = np.cumsum(first, dtype=np.int64)
-        order = np.argsort(codes.astype(np.min_scalar_type(len(keys))), kind="stable")  # numpy sorts small integers by radix
+        order = order_by(codes)
     else:
         ranks = group(ids)[1]
-        order = np.lexsort((weights, ranks, codes))
+        order = order_by(codes, ranks, weights > 0)
     if not (np.diff(order) == 1).all():
         codes, ranks = codes[order], ranks[order]
         at = rows.column_names.index(KEY)
@@ -281,11 +282,6 @@ def _stays(place: Ints, records: pa.BinaryArray, gone: Gone) -> Mask | None:
     looked_up = records.filter(pa.array(losing))
     stays[losing] = ~pc.is_in(looked_up, gone.records.slice(first, last - first)).to_numpy(zero_copy_only=False)
     return stays
-
-
-def _starts(values: pa.BinaryArray) -> Mask:
-    """Where a run of equal values starts."""
-    return np.append(True, pc.not_equal(values.slice(1), values.slice(0, len(values) - 1)).to_numpy(zero_copy_only=False))[: len(values)]
 
 
 def _rising(values: pa.BinaryArray) -> bool:

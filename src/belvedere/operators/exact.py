@@ -17,6 +17,7 @@ import struct
 import numpy as np
 import numpy.typing as npt
 
+from belvedere.encoding.order import order_by
 from belvedere.operators.grouping import Ints
 
 Total = tuple[int, int, int, int]
@@ -32,7 +33,7 @@ def group_totals(codes: Ints, groups: int, values: npt.NDArray[np.float64], weig
     mantissa, exponent = np.frexp(np.where(finite, values, 0.0))
     whole = (mantissa * 2.0**53).astype(np.int64)
     place = np.maximum(exponent.astype(np.int64) - 53 + _UNIT, -60) + 64  # never negative, subnormals included
-    order = np.lexsort((place, codes))
+    order = order_by(codes, place)
     order = order[finite[order] & (whole[order] != 0)]
     if len(order):
         pair = codes[order] * 4096 + place[order]

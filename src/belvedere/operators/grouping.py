@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
+
+from belvedere.encoding.order import stable_order
 
 Ints = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
@@ -24,7 +25,7 @@ _LOW = np.uint64(0xFFFFFFFF)
 def group(keys: pa.Array) -> tuple[pa.BinaryArray, Ints]:
     """The distinct keys in byte order, and for each input row the index of its key among them."""
     encoded = keys.dictionary_encode()
-    ranks = pc.sort_indices(encoded.dictionary).to_numpy()
+    ranks = stable_order(encoded.dictionary)
     place = np.empty(len(ranks), np.int64)
     place[ranks] = np.arange(len(ranks))
     codes = place[encoded.indices.to_numpy(zero_copy_only=False)] if len(ranks) else np.empty(0, np.int64)

@@ -26,6 +26,7 @@ import numpy as np
 import pyarrow as pa
 
 from belvedere.encoding.binaries import data_of, offsets_of, weave
+from belvedere.encoding.order import order_by
 from belvedere.operators.arrange import BATCH, Arrange, Gone, Mask, Rows
 from belvedere.operators.base import ID, KEY, WEIGHT, column_of, columns
 from belvedere.operators.engine import evaluate
@@ -208,7 +209,7 @@ def _delta(arrange: Arrange, changes: pa.Table, place: Ints, matchable: Mask) ->
     weights = changes.column(WEIGHT).to_numpy()
     for sign in _SIGNS:
         mine = np.flatnonzero(weights == sign)
-        mine = mine[np.argsort(place[mine], kind="stable")]
+        mine = mine[order_by(place[mine])]
         part = changes.take(pa.array(mine)).combine_chunks()
         rest = tuple(column_of(part, f"c{i}") for i in range(arrange.key, len(arrange.types)))
         rows.append(Rows(place[mine], rest, column_of(part, ID)))

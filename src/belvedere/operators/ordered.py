@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 
 from belvedere.encoding import KeyCodec, prefix_range
 from belvedere.encoding.one_key import prefix_length
+from belvedere.encoding.order import Words, order_by, run_starts, stable_order
 from belvedere.operators.base import ID, KEY, WEIGHT
 from belvedere.operators.grouping import Ints, group_count
 from belvedere.operators.sinks import counted, counts_of
@@ -155,24 +156,18 @@ def _sorted(place: Ints, values: pa.BinaryArray, ids: pa.BinaryArray | None) -> 
     """The order of rows by group, value and identity, and where each run of equal ones starts in it."""
     if not len(place):
         return np.empty(0, np.int64), np.empty(0, np.int64)
-    words = _words(values)
+    words = Words.of_numbers(place).then(Words.of(values))
     if words is None:
-        keys = pa.table([pa.array(place), values], names=["g", "x"])
-        order = pc.sort_indices(keys, sort_keys=[("g", "ascending"), ("x", "ascending")]).to_numpy().astype(np.int64)
-        same = _same(values.take(pa.array(order)))
+        order = stable_order(values)
+        order = order[order_by(place[order])]
+        same = ~run_starts(values.take(pa.array(order)))[1:] & (np.diff(place[order]) == 0)
     else:
-        order = np.lexsort((words, place))
-        same = words[order][1:] == words[order][:-1]
-    same = same & (place[order][1:] == place[order][:-1])
+        order = words.order()
+        same = np.diff(words.numbers[order]) == 0
     if ids is not None and same.any():
         order = _ties_by_identity(order, same, ids)
-        same = same & _same(ids.take(pa.array(order)))
+        same = same & ~run_starts(ids.take(pa.array(order)))[1:]
     return order, np.flatnonzero(np.append(True, ~same))
-
-
-def _same(values: pa.BinaryArray) -> Mask:
-    """Whether each value equals the one before it."""
-    return np.asarray(pc.equal(values.slice(1), values.slice(0, len(values) - 1)).to_numpy(zero_copy_only=False), bool)
 
 
 def _ties_by_identity(order: Ints, same: Mask, ids: pa.BinaryArray) -> Ints:
@@ -180,8 +175,8 @@ def _ties_by_identity(order: Ints, same: Mask, ids: pa.BinaryArray) -> Ints:
     tied = np.append(False, same) | np.append(same, False)
     run = np.cumsum(np.append(True, ~same))[tied]
     rows = order[tied]
-    keys = pa.table([pa.array(run), ids.take(pa.array(rows))], names=["run", "id"])
-    order[tied] = rows[pc.sort_indices(keys, sort_keys=[("run", "ascending"), ("id", "ascending")]).to_numpy()]
+    by_id = stable_order(ids.take(pa.array(rows)))
+    order[tied] = rows[by_id[order_by(run[by_id])]]
     return order
 
 
@@ -190,19 +185,6 @@ def _present(mask: Mask) -> pa.BinaryArray:
     return pa.Array.from_buffers(
         pa.binary(), len(mask), [pa.array(mask).buffers()[1], pa.py_buffer(np.zeros(len(mask) + 1, np.int32)), pa.py_buffer(b"")]
     )
-
-
-def _words(values: pa.BinaryArray) -> npt.NDArray[np.uint64] | None:
-    """Values as numbers that sort alike, if all are equally long and of at most 8 bytes behind the tag; else None."""
-    lengths = pc.min_max(pc.binary_length(values)).as_py()
-    size = lengths["min"]
-    if size != lengths["max"] or not 2 <= size <= 9:
-        return None
-    start = int(np.frombuffer(values.buffers()[1], np.int32)[values.offset])
-    data = np.frombuffer(values.buffers()[2], np.uint8)[start : start + size * len(values)].reshape(-1, size)
-    padded = np.zeros((len(values), 8), np.uint8)
-    padded[:, : size - 1] = data[:, 1:]
-    return padded.view(">u8").ravel().astype(np.uint64)
 
 
 def _outermost(entries: _Entries, groups: int, reverse: bool) -> pa.BinaryArray:

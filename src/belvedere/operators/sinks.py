@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from belvedere.encoding import KeyCodec, RowCodec
+from belvedere.encoding.order import Words, order_by, run_ends, run_starts, stable_order
 from belvedere.operators.base import ID, KEY, WEIGHT, column_of
 from belvedere.operators.grouping import Ints, group, group_count
 from belvedere.stores.base import Shard, TableId, Write
@@ -46,11 +47,7 @@ class KeyedSink:
         rows = pa.concat_tables(parts[0]).combine_chunks()
         keys, values = column_of(rows, KEY), column_of(rows, VALUE)
         weights = rows.column(WEIGHT).to_numpy()
-        order = _order(keys, weights)
-        if order is not None:
-            at = pa.array(order)
-            keys, values, weights = keys.take(at), values.take(at), weights[order]
-        first, last = _runs(keys)
+        first, last = _runs(keys, weights)
         has_old, has_new = weights[first] < 0, weights[last] > 0
         before = values.take(pa.array(first, mask=~has_old))
         after = values.take(pa.array(last, mask=~has_new))
@@ -111,18 +108,27 @@ def _empty_values(count: int) -> pa.BinaryArray:
     return pa.array([b""] * count, pa.binary())
 
 
-def _order(keys: pa.BinaryArray, weights: Ints) -> Ints | None:
-    """The permutation that sorts by (key, weight), or None if the rows are sorted so already."""
-    if len(keys) < 2 or _is_sorted(keys, weights):
-        return None
-    order = np.asarray(pc.sort_indices(keys), np.int64)  # stable, and mostly the retraction of a record comes before its insertion
-    same = np.append(pc.equal(keys.take(pa.array(order[1:])), keys.take(pa.array(order[:-1]))).to_numpy(zero_copy_only=False), False)
-    turned = np.flatnonzero(same & (weights[order] > np.append(weights[order[1:]], 0)))
-    order[turned], order[turned + 1] = order[turned + 1], order[turned]  # a record has one retraction and one insertion at most
-    return order
+def _runs(keys: pa.BinaryArray, weights: Ints) -> tuple[Ints, Ints]:
+    """The rows with the least and the greatest weight of every key, in key order: a key has one retraction and one insertion at most."""
+    if _is_sorted(keys, weights):
+        first = np.flatnonzero(run_starts(keys))
+        return first, run_ends(first, len(keys))
+    words, comes = Words.of(keys), weights > 0
+    signed = None if words is None else words.then(Words.of_numbers(comes))
+    if words is None or signed is None:
+        order = stable_order(keys)
+        new = run_starts(keys.take(pa.array(order)))
+        order = order[order_by(np.cumsum(new), comes[order])]
+    else:
+        order = signed.order()
+        new = np.append(True, np.diff(words.numbers[order]) != 0)
+    first = np.flatnonzero(new)
+    return order[first], order[run_ends(first, len(order))]
 
 
 def _is_sorted(keys: pa.BinaryArray, weights: Ints) -> bool:
+    if len(keys) < 2:
+        return True
     left, right = keys.slice(0, len(keys) - 1), keys.slice(1)
     rising = pc.less(left, right).to_numpy(zero_copy_only=False)
     if rising.all():
@@ -130,12 +136,3 @@ def _is_sorted(keys: pa.BinaryArray, weights: Ints) -> bool:
     falling_back = ~rising
     same = pc.equal(left, right).to_numpy(zero_copy_only=False)
     return bool((same | rising).all() and (weights[:-1][falling_back] <= weights[1:][falling_back]).all())
-
-
-def _runs(keys: pa.BinaryArray) -> tuple[Ints, Ints]:
-    """First and last row of each run of equal keys."""
-    new = np.ones(len(keys), bool)
-    if len(keys) > 1:
-        new[1:] = pc.not_equal(keys.slice(1), keys.slice(0, len(keys) - 1)).to_numpy(zero_copy_only=False)
-    first = np.flatnonzero(new)
-    return first, np.append(first[1:], len(keys)) - 1

@@ -19,6 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from belvedere.encoding.order import order_by, stable_order
 from belvedere.operators.arrange import BATCH, Arrange, Rows
 from belvedere.operators.base import ID, KEY, WEIGHT, columns
 from belvedere.operators.grouping import Ints, group
@@ -63,7 +64,7 @@ class TopK:
     def step(self, shard: Shard, parts: Sequence[Sequence[pa.Table]]) -> Iterator[pa.Table]:
         changes = pa.concat_tables(parts[0]).combine_chunks()
         keys, codes = group(changes.column(KEY).combine_chunks())
-        order = np.argsort(codes, kind="stable")
+        order = order_by(codes)
         changes, codes = changes.take(pa.array(order)), codes[order]
         some = max(1, BATCH // max(1, 2 * self.limit))  # groups whose first rows, before and after, are one batch
         for first in range(0, len(keys), some):
@@ -179,8 +180,8 @@ def _together(found: Sequence[_Records]) -> _Records:
 
 def _order(place: Ints, records: pa.BinaryArray) -> Ints:
     """By group and record."""
-    order: Ints = pc.sort_indices(records).to_numpy().astype(np.int64)
-    return order[np.argsort(place[order], kind="stable")]
+    order = stable_order(records)
+    return order[order_by(place[order])]
 
 
 def _numbers(place: Ints, counted: Mask) -> Ints:

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from belvedere.changes.net import NetChanges, combined, net
 from belvedere.encoding import slots_of
+from belvedere.encoding.order import stable_order
 from belvedere.errors import Stale
 from belvedere.operators.base import ID, WEIGHT, columns
 from belvedere.pipeline.intent import Intent, Load
@@ -75,7 +76,7 @@ def read_load(store: Store, table: TableDefinition, intent: Intent, load: Load, 
         keys.append(k.filter(mask))
         values.append(v.filter(mask))
     merged = combined(keys)
-    order = pc.sort_indices(merged)
+    order = pa.array(stable_order(merged))
     return NetChanges(merged.take(order), pa.nulls(len(merged), pa.binary()), combined(values).take(order))
 
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from belvedere.encoding.order import stable_order
 from belvedere.errors import Conflict, StoreError
 from belvedere.stores.base import LogBlock, TableId
 from belvedere.stores.embedded import blocks, log, records
@@ -50,7 +50,7 @@ class EmbeddedBase:
         """Sorted by key (in the order of operations for one key), a batch costs LMDB one walk along the tree."""
         records.check_columns(keys, values)
         records.check_keys(keys)
-        order = pc.sort_indices(keys)  # stable
+        order = pa.array(stable_order(keys))
         keys, values = keys.take(order), values.take(order)
         full, new = records.prefixed(table, keys).to_pylist(), values.to_pylist()
         now = time.time()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -143,8 +144,7 @@ class _Prepared:
             if cursor.set_key(key):
                 return  # another attempt of this epoch has written the table, with the same content (rule R5)
             cursor.putmulti(self.puts)
-        for deleted in self.deletes:
-            transaction.delete(deleted)
+        deque(map(transaction.delete, self.deletes), maxlen=0)  # a loop of Python's own takes half as long again
         transaction.put(key, self.undo)
         undo.add_to_count(transaction, self.table, self.records, self.size)
 
