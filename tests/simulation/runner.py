@@ -7,14 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import duckdb
 
 from belvedere.errors import PipelineError, Stale
+from belvedere.pipeline.attempts import checked, run_stage, run_whole, stages
 from belvedere.pipeline.intent import Intent
 from belvedere.pipeline.ledger import load_plan
-from belvedere.pipeline.manager import Ack, Attempt, Envelope, run_narrow
+from belvedere.pipeline.manager import Ack, Envelope
 from tests.simulation.scheduler import DONE, Actor, Fate
 
 if TYPE_CHECKING:
@@ -36,31 +38,28 @@ class SimulatedRunner:
     owner: str
 
     def run(self, intent: Intent) -> list[Ack]:
+        """As the runner on Spark: a job of one stage takes the open intent, one of several is made for its intent."""
         draw, store = self.world.random, self.world.store
-        depth = load_plan(store, intent).graph.depth
-        if draw.random() >= self.world.mix.wide:
-            return list(self._stage(intent, [Task("all", lambda: run_narrow(store, _plan(self.world, intent)))])[0])
-        count = draw.randint(2, intent.slots)
-        groups = [[s for s in range(intent.slots) if s % count == number] for number in range(count)]
+        count = draw.randint(2, intent.slots) if draw.random() < self.world.mix.wide else 1
+        levels = stages(load_plan(store, intent))
+        if count == 1 or len(levels) == 1:
+            tasks = [Task(f"{number}of{count}", partial(run_whole, store, count, number)) for number in range(count)]
+            return checked([ack for acks in self._stage(intent, tasks) for ack in acks], intent)
         acks: list[Ack] = []
         envelopes: list[Envelope] = []
-        for level in range(depth):
-            tasks = [self._task(intent, level, slots, envelopes) for slots in groups]
-            found = self._stage(intent, tasks)
+        for stage in levels:
+            found = self._stage(intent, [self._task(intent, stage, count, number, envelopes) for number in range(count)])
             envelopes = [e for out, _ in found for e in out]
-            acks += [ack for _, ack in found]
+            acks += [ack for _, done in found for ack in done]
         return acks
 
-    def _task(self, intent: Intent, level: int, slots: Sequence[int], envelopes: Sequence[Envelope]) -> Task:
-        mine = [e for e in envelopes if e.slot in slots]
+    def _task(self, intent: Intent, levels: range, count: int, number: int, envelopes: Sequence[Envelope]) -> Task:
+        mine = [e for e in envelopes if e.slot % count == number]
 
-        def body() -> tuple[list[Envelope], Ack]:
-            attempt = Attempt(self.world.store, _plan(self.world, intent), slots)
-            found = attempt.run(level, self._delivered(mine))
-            attempt.commit()
-            return found
+        def body() -> tuple[Sequence[Envelope], list[Ack]]:
+            return run_stage(self.world.store, _plan(self.world, intent), levels, count, number, self._delivered(mine))
 
-        return Task(f"L{level}{slots}".replace(" ", ""), body)
+        return Task(f"L{levels.start}.{number}of{count}", body)
 
     def _delivered(self, envelopes: Sequence[Envelope]) -> list[Envelope]:
         """In no order, some in pieces: an exchange promises nothing else."""

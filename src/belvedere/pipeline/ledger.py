@@ -184,6 +184,14 @@ def _loading(state: CatalogState, active: list[ViewDefinition], rules: Rules) ->
     return tuple(groups[g] for g in sorted(groups))
 
 
+def open_intent(store: Store) -> Intent:
+    """The intent of the epoch that is open now."""
+    found = store.catalog.read(lambda t: t.get("intent"))
+    if found is None:
+        raise Stale("no epoch is open: this attempt is too late")
+    return Intent.from_bytes(found)
+
+
 def load_plan(store: Store, intent: Intent) -> EpochPlan:
     """The definitions that an intent names; Stale if they are gone, because then so is the epoch."""
 
@@ -193,9 +201,7 @@ def load_plan(store: Store, intent: Intent) -> EpochPlan:
     views, tables = store.catalog.read(body)
     if None in views or None in tables:
         raise Stale(f"epoch {intent.epoch} names definitions that are gone")
-    return EpochPlan.of(
-        intent, [ViewDefinition.from_bytes(v) for v in views if v], [TableDefinition.from_bytes(v) for v in tables if v]
-    )
+    return EpochPlan.of(intent, [ViewDefinition.from_bytes(v) for v in views if v], [TableDefinition.from_bytes(v) for v in tables if v])
 
 
 def commit(store: Store, lease: Lease, intent: Intent, acks: Iterable[Ack], rules: Rules, now: float) -> dict[str, Any]:

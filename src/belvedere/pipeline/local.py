@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from belvedere.pipeline.attempts import run_stage, stages
 from belvedere.pipeline.intent import Intent
 from belvedere.pipeline.ledger import load_plan
-from belvedere.pipeline.manager import Ack, Attempt, Envelope, run_narrow
+from belvedere.pipeline.manager import Ack, Envelope
 from belvedere.stores.base import Store
 
 
@@ -17,18 +19,14 @@ class LocalRunner:
 
     def run(self, intent: Intent) -> list[Ack]:
         plan = load_plan(self.store, intent)
-        if self.tasks == 1:
-            return run_narrow(self.store, plan)
         acks: list[Ack] = []
-        envelopes: list[Envelope] = []
-        for level in range(plan.graph.depth):
+        envelopes: Sequence[Envelope] = []
+        for levels in stages(plan) if self.tasks > 1 else [range(plan.graph.depth)]:
             emitted: list[Envelope] = []
             for task in range(self.tasks):
-                slots = [s for s in range(intent.slots) if s % self.tasks == task]
-                attempt = Attempt(self.store, plan, slots)
-                out, ack = attempt.run(level, [e for e in envelopes if e.slot in slots])
-                attempt.commit()
+                mine = [e for e in envelopes if e.slot % self.tasks == task]
+                out, done = run_stage(self.store, plan, levels, self.tasks, task, mine)
                 emitted += out
-                acks.append(ack)
+                acks += done
             envelopes = emitted
         return acks

@@ -6,6 +6,9 @@
 The same code runs in a Spark task that owns some slots (a wide epoch, envelopes travel between tasks) and in one task that
 owns all of them (a narrow epoch, everything stays in the process). What it writes and emits is a function of the intent
 and of the state as of e-1; if it meets anything from beyond its epoch it raises Stale, before it writes (rule R1).
+
+Where the log has before-images, reading it takes no state, so every task may read for all slots and keep what belongs to its
+own (`repeats`): that costs less than an exchange (docs/decisions/009).
 """
 
 from __future__ import annotations
@@ -32,6 +35,7 @@ from belvedere.pipeline.corrections import apply_corrections
 from belvedere.pipeline.intent import LOAD
 from belvedere.pipeline.plan import COMPLETE, EpochPlan
 from belvedere.stores.base import Shard, Store, Write
+from belvedere.types import Epoch
 
 _BATCH = 100_000  # changes that are sent on together
 
@@ -51,6 +55,7 @@ class Envelope:
 class Ack:
     """What one manager did in one level: for the manifest, the metrics, and the ring's weights."""
 
+    epoch: Epoch
     level: int
     slots: tuple[int, ...]
     operations: int = 0
@@ -67,17 +72,18 @@ class Ack:
 
 
 class Attempt:
-    """One attempt of an epoch for some slots."""
+    """One attempt of an epoch for some slots. One that `repeats` reads for all slots and keeps what is for its own."""
 
-    def __init__(self, store: Store, plan: EpochPlan, slots: Sequence[int]) -> None:
-        self.store, self.plan, self.slots = store, plan, tuple(slots)
+    def __init__(self, store: Store, plan: EpochPlan, slots: Sequence[int], repeats: bool = False) -> None:
+        self.store, self.plan, self.slots, self.repeats = store, plan, tuple(slots), repeats
+        self._first = not repeats or 0 in self.slots  # counts what others do as well
         self.shards: dict[int, Shard] = {}
         self.written: dict[tuple[int, int], Write] = {}
         self._net: dict[int, NetChanges] = {}
 
     def run(self, level: int, incoming: Sequence[Envelope]) -> tuple[list[Envelope], Ack]:
         """Run one level; the caller commits afterwards."""
-        self.ack = Ack(level, self.slots)
+        self.ack = Ack(self.plan.intent.epoch, level, self.slots)
         self._level = level
         self._inbox: dict[int, dict[int, dict[int, list[pa.Table]]]] = {}
         self._failures: dict[int, list[pa.Table]] = {}
@@ -93,7 +99,7 @@ class Attempt:
             if self.plan.graph.levels[node.id] == level:
                 self._run_node(node)
         for table, failures in self._failures.items():
-            for slot, rows in _by_slot(pa.concat_tables(failures), KEY, self.plan.intent.slots):
+            for slot, rows in self._by_slot(pa.concat_tables(failures), self.repeats and level == 0):
                 record_errors(self.shard(slot), table, rows)
         return self._outgoing, self.ack
 
@@ -126,7 +132,7 @@ class Attempt:
             changes = self._source(operator) if load is None or load.origin == node.id else None
             began = self.ack.took("read", began)
             if changes is not None:
-                self.ack.changes += changes.num_rows
+                self.ack.changes += changes.num_rows if self._first else 0
                 self._send(node, [changes])
         else:
             self._send(node, (b for slot, parts in self._parts(node) for b in operator.step(self.shard(slot), parts)))
@@ -190,16 +196,16 @@ class Attempt:
             if isinstance(consumer.operator, Select):
                 continue
             if audience == self.plan.audience[node.id if consumer.derived else consumer.id] and self.plan.active(consumer):
-                self._prepare(node, consumer, changes)
+                self._prepare(node, consumer, changes, self.repeats and isinstance(origin.node.operator, Source))
 
-    def _prepare(self, node: Node, consumer: Node, changes: pa.Table) -> None:
+    def _prepare(self, node: Node, consumer: Node, changes: pa.Table, repeated: bool) -> None:
         level = self.plan.graph.levels[consumer.id]
         for port, inputs in enumerate(consumer.inputs):
             if node.id not in inputs:
                 continue
             first = port if len(consumer.inputs) > 1 else 0
             for part, table in enumerate(consumer.operator.prepare(port, changes), first):  # type: ignore[union-attr]  # a stateful one
-                for slot, rows in _by_slot(table, KEY, self.plan.intent.slots):
+                for slot, rows in self._by_slot(table, repeated):
                     self._deliver(Envelope(level, slot, consumer.id, part, rows))
 
     def _deliver(self, envelope: Envelope) -> None:
@@ -207,6 +213,17 @@ class Attempt:
             self._outgoing.append(envelope)
         else:
             self._inbox.setdefault(envelope.node, {}).setdefault(envelope.slot, {}).setdefault(envelope.part, []).append(envelope.table)
+
+    def _by_slot(self, table: pa.Table, repeated: bool) -> list[tuple[int, pa.Table]]:
+        """The rows of each slot; of rows that every task has, only those of our slots."""
+        keys = table.column(KEY).combine_chunks()
+        if not len(keys):
+            return []
+        place = slots_of(keys, self.plan.intent.slots)
+        found = np.unique(place).tolist()
+        if len(found) > 1 or repeated:
+            return [(slot, table.filter(pa.array(place == slot))) for slot in found if not repeated or slot in self.slots]
+        return [(found[0], table)]
 
     def _first_rows(self, level: int) -> list[Envelope]:
         """A global aggregate has its row from the beginning, also over an empty table."""
@@ -230,7 +247,8 @@ class Attempt:
                 table = self.plan.tables[origin.table]
                 self._net = {table.id: source.read_load(self.store, table, intent, intent.load, self.slots, self.shard)}
         else:
-            found, self.ack.last_time = source.read_operations(self.store, intent, self.slots)
+            slots = range(intent.slots) if self.repeats else self.slots
+            found, self.ack.last_time = source.read_operations(self.store, intent, slots)
             self.ack.operations = intent.operations
             self._net = {
                 t: source.with_before(self.plan.tables[t], changes, self.slots, intent.slots, self.shard)
@@ -288,29 +306,6 @@ class _Recording:
         self._shard.write(write)
 
 
-def _by_slot(table: pa.Table, column: str, count: int) -> list[tuple[int, pa.Table]]:
-    keys = table.column(column).combine_chunks()
-    if not len(keys):
-        return []
-    place = slots_of(keys, count)
-    found = np.unique(place).tolist()
-    if len(found) == 1:
-        return [(found[0], table)]
-    return [(slot, table.filter(pa.array(place == slot))) for slot in found]
-
-
-def run_narrow(store: Store, plan: EpochPlan) -> list[Ack]:
-    """All levels in one process: one read of the log, one transaction per slot."""
-    attempt = Attempt(store, plan, range(plan.intent.slots))
-    acks: list[Ack] = []
-    envelopes: list[Envelope] = []
-    for level in range(plan.graph.depth):
-        envelopes, ack = attempt.run(level, envelopes)
-        acks.append(ack)
-    attempt.commit()
-    return acks
-
-
 def ack_to_json(ack: Ack) -> dict[str, Any]:
-    data = {"level": ack.level, "slots": list(ack.slots), "operations": ack.operations, "changes": ack.changes}
+    data = {"epoch": ack.epoch, "level": ack.level, "slots": list(ack.slots), "operations": ack.operations, "changes": ack.changes}
     return {**data, "written": ack.written, "errors": ack.errors, "seconds": ack.seconds, "last_time": ack.last_time}

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from belvedere.operators.graph import Graph, Node, error_table
 from belvedere.operators.select import Select
-from belvedere.pipeline.intent import Intent
+from belvedere.pipeline.intent import CHANGES, Intent
 from belvedere.views.definitions import TableDefinition, ViewDefinition
 
 COMPLETE = 0  # the audience of everything that is loaded
@@ -38,10 +38,28 @@ class EpochPlan:
         errors = frozenset(filter(None, map(error_table, graph.nodes)))
         return cls(intent, {t.id: t for t in tables}, graph, audience, _reached(graph, audience), errors)
 
+    @property
+    def repeatable(self) -> bool:
+        """Whether every task may read for all slots and go on with level 1: nothing else in level 0 has rows for other tasks there."""
+        return self.intent.kind == CHANGES and not any(t.delta for t in self.tables.values()) and not self._sends_from_level_0
+
     def marks(self, node: Node) -> list[tuple[int, bytes | None]]:
         """Groups that are loaded from this node, and up to which key (None: all); a group that has not begun is not there."""
         found = [(g.group, g.marks[node.id]) for g in self.intent.loading if node.id in g.marks]
         return [(group, None if mark is None else bytes.fromhex(mark)) for group, mark in found]
+
+    @property
+    def _sends_from_level_0(self) -> bool:
+        """Whether an operator with state in level 0 sends rows to another slot in level 1."""
+        levels, consumers = self.graph.levels, self.graph.consumers
+        sent = [c for n in self.graph.nodes if n.stateful and not levels[n.id] for c in consumers[n.id]]
+        while sent:
+            node = sent.pop()
+            if node.stateful and levels[node.id] == 1 and not node.local:
+                return True
+            if not node.stateful:
+                sent += consumers[node.id]
+        return False
 
     def active(self, node: Node) -> bool:
         """A derived node that is being built works only when it is loaded from: before, nobody wants what it emits."""
@@ -52,7 +70,5 @@ def _reached(graph: Graph, audience: dict[int, int]) -> dict[int, frozenset[int]
     reached: dict[int, frozenset[int]] = {}
     for node in reversed(graph.nodes):
         above: Sequence[Node] = graph.consumers[node.id]
-        reached[node.id] = frozenset(
-            a for c in above for a in (reached[c.id] if isinstance(c.operator, Select) else {audience[c.id]})
-        )
+        reached[node.id] = frozenset(a for c in above for a in (reached[c.id] if isinstance(c.operator, Select) else {audience[c.id]}))
     return reached

@@ -1,7 +1,7 @@
 """Epochs on Spark: one small job, however many views there are.
 
     narrow    one task plays all view managers and runs every level: one stage, no exchange
-    wide      mapInArrow(level 0) -> repartitionById -> mapInArrow(level 1) -> ... -> collect(acks)
+    wide      mapInArrow(first levels) -> repartitionById -> mapInArrow(next level) -> ... -> collect(acks)
 
 Rows never travel through the JVM one by one: tasks read the log themselves, and envelopes carry Arrow buffers. Only acks
 come back to the driver. Which width is faster follows from measured times (`Width`), results are the same.
@@ -13,16 +13,18 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from belvedere.errors import PipelineError, Stale
+from belvedere.pipeline.attempts import checked, run_stage, run_whole, stages
 from belvedere.pipeline.intent import Intent
 from belvedere.pipeline.java import ensure_java
 from belvedere.pipeline.ledger import load_plan
-from belvedere.pipeline.manager import Ack, Attempt, Envelope, ack_to_json, run_narrow
+from belvedere.pipeline.manager import Ack, Envelope, ack_to_json
+from belvedere.pipeline.plan import EpochPlan
 from belvedere.pipeline.width import Width
 from belvedere.readers.to_spark import Batches, map_in_arrow
 from belvedere.stores.base import Store
@@ -30,6 +32,7 @@ from belvedere.stores.base import Store
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+Task = Callable[[Batches], Iterator[pa.RecordBatch]]
 ENVELOPE = "task int, level int, slot int, node bigint, part int, payload binary"
 _FIELDS = ["task", "level", "slot", "node", "part", "payload"]
 _ARROW = pa.schema(
@@ -44,7 +47,8 @@ _ARROW = pa.schema(
 )
 ACK_LEVEL = -1
 _STALE = "BELVEDERE-STALE"
-_PIECE = 32 << 20  # bytes per envelope: a row of Spark's shuffle should stay far below 2 GiB
+_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # small jobs: half the start-up, and less compiling beside the tasks
+_PIECE = 1 << 20  # bytes per row of an exchange; with larger ones the JVM spends its time on large arrays
 
 
 def session(master: str = "local[*]", **options: str) -> SparkSession:
@@ -60,6 +64,7 @@ def session(master: str = "local[*]", **options: str) -> SparkSession:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.memory": "1g",
+        "spark.driver.extraJavaOptions": _JAVA,
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.sql.session.timeZone": "UTC",
@@ -67,6 +72,7 @@ def session(master: str = "local[*]", **options: str) -> SparkSession:
         "spark.sql.adaptive.enabled": "false",
         "spark.sql.shuffle.partitions": str(2 * (os.cpu_count() or 1)),
         "spark.sql.execution.arrow.maxRecordsPerBatch": "64",
+        "spark.python.unix.domain.socket.enabled": "true",  # TCP's delayed acks cost 40 ms per task
         "spark.pyspark.python": sys.executable,
         "spark.log.level": "ERROR",
         **options,
@@ -78,37 +84,40 @@ def session(master: str = "local[*]", **options: str) -> SparkSession:
 
 @dataclass(slots=True)
 class SparkRunner:
-    """Runs intents on a Spark session."""
+    """Runs intents on a Spark session.
+
+    A job of one stage is planned once and run for every epoch: its tasks take the open intent from the store. That saves a third of
+    the time of a small epoch. A job with exchanges is planned for its intent, as Spark would reuse what an exchange kept.
+    """
 
     store: Store
     spark: SparkSession
     width: Width
+    _planned: dict[int, DataFrame] = field(default_factory=dict)  # jobs of one stage, by their number of tasks
 
     def run(self, intent: Intent) -> list[Ack]:
         plan = load_plan(self.store, intent)
-        wide = self.width.wide(intent, plan.graph.depth)
-        with self.width.measured(intent, wide):
-            return self._collect(self._wide(intent, plan.graph.depth) if wide else self._narrow(intent), intent)
+        tasks = self.width.of(plan)
+        acks = self._collect(self._frame(plan, tasks), intent)
+        self.width.learn(plan, tasks, acks)
+        return acks
 
-    def _narrow(self, intent: Intent) -> DataFrame:
-        store, data = self.store, intent.to_bytes()
+    def _frame(self, plan: EpochPlan, tasks: int) -> DataFrame:
+        if tasks > 1 and len(stages(plan)) > 1:
+            return self._staged(plan, tasks)
+        if tasks not in self._planned:
+            self._planned[tasks] = self._first(_whole(self.store, tasks), tasks)
+        return self._planned[tasks]
 
-        def task(batches: Batches) -> Iterator[pa.RecordBatch]:
-            for _ in batches:
-                pass
-            with _stale_named():
-                acks = run_narrow(store, load_plan(store, Intent.from_bytes(data)))
-            yield _rows([_ack_row(a) for a in acks])
-
-        return map_in_arrow(self.spark.range(0, 1, 1, 1), task, ENVELOPE)
-
-    def _wide(self, intent: Intent, depth: int) -> DataFrame:
-        tasks = min(intent.slots, self.width.tasks)
-        frame = map_in_arrow(self.spark.range(0, tasks, 1, tasks), _level(self.store, intent, 0, tasks), ENVELOPE)
-        for level in range(1, depth):
-            exchanged = frame.repartitionById(tasks, frame["task"])
-            frame = map_in_arrow(exchanged, _level(self.store, intent, level, tasks), ENVELOPE)
+    def _staged(self, plan: EpochPlan, tasks: int) -> DataFrame:
+        first, *later = stages(plan)
+        frame = self._first(_stage(self.store, plan.intent, first, tasks), tasks)
+        for levels in later:
+            frame = map_in_arrow(frame.repartitionById(tasks, frame["task"]), _stage(self.store, plan.intent, levels, tasks), ENVELOPE)
         return frame
+
+    def _first(self, task: Task, tasks: int) -> DataFrame:
+        return map_in_arrow(self.spark.range(0, tasks, 1, tasks), task, ENVELOPE)
 
     def _collect(self, frame: DataFrame, intent: Intent) -> list[Ack]:
         from pyspark.errors import PySparkException
@@ -121,31 +130,45 @@ class SparkRunner:
             if _STALE in str(error):
                 raise Stale(f"an attempt of epoch {intent.epoch} met its future") from error
             raise PipelineError(f"epoch {intent.epoch} failed in Spark: {_cause(str(error))}") from error
-        return [_ack(bytes(row["payload"])) for row in rows]
+        return checked([_ack(bytes(row["payload"])) for row in rows], intent)
 
 
-def _level(store: Store, intent: Intent, level: int, tasks: int) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
+def _whole(store: Store, tasks: int) -> Task:
+    """Whatever epoch is open, without an exchange."""
+
+    def task(batches: Batches) -> Iterator[pa.RecordBatch]:
+        for _ in batches:
+            pass
+        with _stale_named():
+            acks = run_whole(store, tasks, _number())
+        yield _rows([_ack_row(a) for a in acks])
+
+    return task
+
+
+def _stage(store: Store, intent: Intent, levels: range, tasks: int) -> Task:
+    """Some levels of an epoch: one stage of its job."""
     data = intent.to_bytes()
 
     def task(batches: Batches) -> Iterator[pa.RecordBatch]:
-        from pyspark import TaskContext
-
-        context = TaskContext.get()
-        assert context is not None
-        mine = context.partitionId()
-        plan = load_plan(store, Intent.from_bytes(data))
         incoming, acks = _opened(batches)
         with _stale_named():
-            attempt = Attempt(store, plan, [s for s in range(plan.intent.slots) if s % tasks == mine])
-            outgoing, ack = attempt.run(level, incoming)
-            attempt.commit()
-        yield _rows(
-            [*({"task": mine, "level": ACK_LEVEL, "slot": 0, "node": 0, "part": 0, "payload": a} for a in acks), _ack_row(ack, mine)]
-        )
+            plan = load_plan(store, Intent.from_bytes(data))
+            outgoing, done = run_stage(store, plan, levels, tasks, _number(), incoming)
+        yield _rows([*(_row(a) for a in acks), *(_ack_row(a) for a in done)])
         for envelope in outgoing:
             yield from _sealed(envelope, tasks)
 
     return task
+
+
+def _number() -> int:
+    """Which task of its stage this process runs."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    assert context is not None
+    return context.partitionId()
 
 
 def _opened(batches: Batches) -> tuple[list[Envelope], list[bytes]]:
@@ -184,15 +207,19 @@ def _rows(rows: list[dict[str, Any]]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist(rows, schema=_ARROW)
 
 
-def _ack_row(ack: Ack, task: int = 0) -> dict[str, Any]:
-    return {"task": task, "level": ACK_LEVEL, "slot": 0, "node": 0, "part": 0, "payload": json.dumps(ack_to_json(ack)).encode()}
+def _row(payload: bytes) -> dict[str, Any]:
+    return {"task": 0, "level": ACK_LEVEL, "slot": 0, "node": 0, "part": 0, "payload": payload}
+
+
+def _ack_row(ack: Ack) -> dict[str, Any]:
+    return _row(json.dumps(ack_to_json(ack)).encode())
 
 
 def _ack(data: bytes) -> Ack:
     d = json.loads(data)
     written = {int(k): v for k, v in d["written"].items()}
     errors = {int(t): {int(s): n for s, n in slots.items()} for t, slots in d["errors"].items()}
-    return Ack(d["level"], tuple(d["slots"]), d["operations"], d["changes"], written, errors, d["seconds"], d["last_time"])
+    return Ack(d["epoch"], d["level"], tuple(d["slots"]), d["operations"], d["changes"], written, errors, d["seconds"], d["last_time"])
 
 
 class _stale_named:
