@@ -39,7 +39,7 @@ def _maintain(settings: Settings, size: int) -> Rate:
     second = pq.read_table(settings.join_log(1)).slice(settings.groups).combine_chunks()  # s is loaded already
     with fresh_join(settings.work / "join") as database:
         database.write(first, settings.call)
-        database.catch_up(settings.ops)
+        database.catch_up(size)
         ops = database.write(second, settings.call)
         start = time.perf_counter()
         epochs = database.catch_up(size)
