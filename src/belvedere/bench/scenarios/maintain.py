@@ -1,7 +1,8 @@
 """Maintain: views brought up to date from a backlog, on a table that already holds a first log's rows.
 
 A first million operations is written and caught up, a second million (another seed) is written; only the second
-`catch_up` is timed. The first one is in epochs of the same size, so that processes are warm for it. Three ways: in one epoch, in epochs of 200,000, and the same without before-images in the log.
+`catch_up` is timed. The first one is in epochs of the same size, so that processes are warm for it. Three ways: in one
+epoch, in epochs of 200,000, and the same without before-images in the log.
 """
 
 from __future__ import annotations
