@@ -133,13 +133,14 @@ def _flatness(results: Results) -> Table:
         "write us",
         "maintain us",
         "x smallest",
+        "bare LMDB, us per put",
         "correct",
     )
     for view in dict.fromkeys(p.view for p in results.flatness):
         points = sorted((p for p in results.flatness if p.view == view), key=lambda p: p.base_rows)
         for p in points:
             relative = _times(growth([points[0], p]) if p is not points[0] else 1.0)
-            costs = (f"{p.write_us:.2f}", f"{p.maintain_us:.2f}", relative)
+            costs = (f"{p.write_us:.2f}", f"{p.maintain_us:.2f}", relative, f"{p.lmdb_us:.2f}")
             table.add_row(view, f"{p.base_rows:,}", f"{p.ops:,}", *costs, _mark(p.correct), end_section=p is points[-1])
     return table
 

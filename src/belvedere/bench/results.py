@@ -57,7 +57,10 @@ class Freshness:
 
 @dataclass(frozen=True, slots=True)
 class FlatPoint:
-    """Cost of one operation on a base table of `base_rows`, in microseconds; median of `repeats` epochs of `ops`."""
+    """Cost of one operation on a base table of `base_rows`, in microseconds; median of `repeats` epochs of `ops`.
+
+    `lmdb_us`: what one put costs a bare LMDB table of as many rows, in durable transactions of as many.
+    """
 
     view: str
     base_rows: int
@@ -65,6 +68,7 @@ class FlatPoint:
     repeats: int
     write_us: float
     maintain_us: float
+    lmdb_us: float
     correct: bool
 
 

@@ -55,7 +55,7 @@ def made_up() -> Results:
         rates=tuple(rates),
         peers=tuple(peers),
         freshness=(Freshness("V2", MILLION, 30, 150.0, 190.0, 2.0, 140.0, {"intent": 1.5, "job": 120.0}, 110.0, True),),
-        flatness=(FlatPoint("V2", 100_000, 10_000, 5, 3.0, 10.0, True), FlatPoint("V2", 10_000_000, 10_000, 5, 3.5, 13.0, True)),
+        flatness=(FlatPoint("V2", 100_000, 10_000, 5, 3.0, 10.0, 1.5, True), FlatPoint("V2", 10_000_000, 10_000, 5, 3.5, 13.0, 9.0, True)),
         single_puts=(SinglePut(1_000, 1.5, 3.0, 1.0, 2.0, 73, True),),
         point_reads=(PointRead("V2", 20_000, 12.0, 5.0, 1.0, True),),
         scans=(Scan("V4", 200_000, 0.2, True),),
