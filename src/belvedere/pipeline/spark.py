@@ -49,6 +49,7 @@ ACK_LEVEL = -1
 _STALE = "BELVEDERE-STALE"
 _JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # small jobs: half the start-up, and less compiling beside the tasks
 _NICE = "BELVEDERE_NICE"  # the environment variable with the priority of tasks
+_NICEST = 19
 _PIECE = 1 << 20  # bytes per row of an exchange; with larger ones the JVM spends its time on large arrays
 
 
@@ -168,8 +169,11 @@ def _stage(store: Store, intent: Intent, levels: range, tasks: int) -> Task:
 
 def _give_way() -> None:
     """Beside writers on the same cores, tasks come second: a write is not slower for views."""
-    if _NICE in os.environ:
-        os.setpriority(os.PRIO_PROCESS, 0, int(os.environ[_NICE]))
+    wanted = os.environ.get(_NICE, "0")
+    if not wanted.isdecimal() or int(wanted) > _NICEST:
+        raise PipelineError(f"{_NICE} is {wanted!r}: give a number from 0 to {_NICEST}, where {_NICEST} gives way the most")
+    if int(wanted):
+        os.setpriority(os.PRIO_PROCESS, 0, int(wanted))
 
 
 def _number() -> int:
