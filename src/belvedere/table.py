@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from belvedere.changelog.rows import to_arrow
-from belvedere.encoding import MAX_KEY, prefix_range, too_long
+from belvedere.encoding import MAX_KEY, dict_decoder, prefix_range, too_long
+from belvedere.encoding.one_row import DictDecoder
 from belvedere.errors import SchemaError
 from belvedere.readers.base_rows import codecs, decode_rows
 from belvedere.readers.rows import key_tuple
@@ -30,6 +32,12 @@ class Table:
         self._columns = frozenset(definition.schema.names)
         self._integers = tuple(c.name for c in definition.schema.columns if c.type.name in ("int", "bigint"))
         self._required = tuple(c.name for c in definition.schema.value_columns if not c.nullable)
+
+    @cached_property
+    def _decode_one(self) -> DictDecoder:
+        key, values = self.schema.key, self._value_names
+        columns = ((name, name in key, (key if name in key else values).index(name)) for name in self.schema.names)
+        return dict_decoder(self._rows.types, tuple(columns))
 
     @property
     def name(self) -> str:
@@ -97,9 +105,7 @@ class Table:
             value = snapshot.get(self._definition.id, encoded)
         if value is None:
             return None
-        found = dict(zip(self.schema.key, self._keys.decode_one(encoded), strict=True))
-        found |= dict(zip(self._value_names, self._rows.decode_one(value), strict=True))
-        return {name: found[name] for name in self.schema.names}
+        return self._decode_one(self._keys.decode_one(encoded), value)
 
     def scan(self, prefix: Sequence[Any] | Key = (), limit: int | None = None) -> Iterator[Row]:
         """Rows in key order, all or those whose key begins with `prefix`."""

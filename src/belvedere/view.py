@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 
-from belvedere.encoding import slot_of
-from belvedere.errors import SchemaError, Stale
+from belvedere.errors import Stale
 from belvedere.readers.cut import CatalogCache, Cut, at_cut, check_readable, open_cut
+from belvedere.readers.points import PointRead, point_read
 from belvedere.readers.problems import problems
-from belvedere.readers.rows import ViewRows, key_tuple
+from belvedere.readers.rows import key_tuple
 from belvedere.readers.to_spark import view_frame
 from belvedere.stores.base import Store
-from belvedere.types import Key, Row, Schema
+from belvedere.types import Epoch, Key, Row, Schema
 from belvedere.views import pins
 from belvedere.views.catalog import CatalogState
 from belvedere.views.definitions import LIVE, ViewDefinition
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+
+_Point = tuple[Hashable, PointRead, Epoch, CatalogState]  # how to read, while the catalog's mark is this one
 
 
 class View:
@@ -30,7 +33,7 @@ class View:
         self, store: Store, cache: CatalogCache, name: str, spark: Callable[[], SparkSession], before: Callable[[], None] | None = None
     ) -> None:
         self._store, self._cache, self.name, self._spark, self._before = store, cache, name, spark, before
-        self._known: tuple[int, ViewRows, Any] | None = None
+        self._mark, self._point = store.catalog.mark, cast(_Point | None, None)
         self._definition()
 
     @property
@@ -46,21 +49,13 @@ class View:
         if self._before is not None:
             self._before()
         while True:
-            epoch, state = self._cache.current()
-            known = self._known
-            if known is None or known[2] is not state:
-                known = self._known = self._prepared(state)
-            table, rows, _ = known
-            values = key if type(key) is tuple else key_tuple(key)
-            if len(values) != len(rows.schema.key):
-                raise SchemaError(self._advice(rows.schema, len(values)))
-            encoded = rows.keys.encode_one(values)
-            owner = rows.keys.encode_one(values[: rows.slot_columns]) if rows.slot_columns else encoded
+            mark, point = self._mark(), self._point
+            if point is None or point[0] != mark:
+                point = self._point = mark, *self._prepared(point)
             try:
-                value = self._store.state.get_one(slot_of(owner, self._store.state.slots), epoch, table, encoded)
+                return point[1](key, point[2])
             except Stale:
                 continue
-            return None if value is None else rows.decode_one(values, value)
 
     def scan(self, prefix: Sequence[Any] | Key = (), limit: int | None = None) -> Iterator[Row]:
         """Rows in key order, all or those whose key begins with `prefix`."""
@@ -97,9 +92,11 @@ class View:
     def _definition(self) -> ViewDefinition:
         return self._cache.state().view(self.name)
 
-    def _prepared(self, state: CatalogState) -> tuple[int, ViewRows, CatalogState]:
-        view = self._readable(state)
-        return view.planned.sink.table, ViewRows.of(view), state
+    def _prepared(self, point: _Point | None) -> tuple[PointRead, Epoch, CatalogState]:
+        """What is known anew when something has been committed; definitions change rarely."""
+        epoch, state = self._cache.current()
+        read = point[1] if point is not None and point[3] is state else point_read(self._store.state, self._readable(state))
+        return read, epoch, state
 
     def _readable(self, state: CatalogState) -> ViewDefinition:
         view = state.view(self.name)
@@ -112,7 +109,3 @@ class View:
         view = cut.state.view(self.name)
         check_readable(cut.state, view, lambda v: problems(cut, v))
         return view
-
-    def _advice(self, schema: Schema, given: int) -> str:
-        key = ", ".join(schema.key) or "no columns"
-        return f"the key of view {self.name} is ({key}): give {len(schema.key)} value(s), not {given}, or use scan(prefix=...)"

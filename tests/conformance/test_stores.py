@@ -66,6 +66,10 @@ def write_epoch(store: Store, epoch: int, changes: dict[bytes, bytes | None], ta
     shard.close()
 
 
+def get_one(store: Store, epoch: int, key: bytes) -> bytes | None:
+    return store.state.getter(TABLE)(0, epoch, key)
+
+
 def buffer(shard, changes: dict[bytes, bytes | None], table: int = TABLE) -> None:
     keys = binary(*sorted(changes))
     values = binary(*(changes[key] for key in sorted(changes)))
@@ -124,6 +128,17 @@ def test_a_catalog_read_is_one_snapshot(store: Store) -> None:
 
     assert store.catalog.read(body) == (b"1", b"1")
     assert store.catalog.read(lambda transaction: transaction.get("a")) == b"2"
+
+
+def test_the_mark_of_a_catalog_changes_with_every_transaction_and_only_then(store: Store) -> None:
+    marks = [store.catalog.mark()]
+    for number in range(6):
+        store.catalog.transact(lambda transaction: transaction.put("n", b"%d" % number))  # noqa: B023  # runs at once
+        marks.append(store.catalog.mark())
+        store.catalog.read(lambda transaction: transaction.get("n"))
+        store.catalog.get_one("n")
+        assert store.catalog.mark() == marks[-1]
+    assert len(set(marks)) == len(marks)
 
 
 def test_a_catalog_value_may_have_almost_a_megabyte(store: Store) -> None:
@@ -549,7 +564,7 @@ def test_readers_see_every_epoch_that_is_kept(store: Store) -> None:
         keys = [b"%d" % i for i in range(15)]
         assert dict(flat(reader.scan(TABLE))) == expected
         assert flat(reader.scan(TABLE, b"1", b"2")) == sorted(item for item in expected.items() if b"1" <= item[0] < b"2")
-        assert [reader.get(TABLE, key) for key in keys] == [expected.get(key) for key in keys]
+        assert [get_one(store, epoch, key) for key in keys] == [expected.get(key) for key in keys]
         assert reader.get_many(TABLE, binary(*keys)).to_pylist() == [expected.get(key) for key in keys]
         reader.close()
 
@@ -559,7 +574,7 @@ def test_a_reader_stays_where_it_is_while_epochs_pass(store: Store) -> None:
     reader = store.state.reader(0, 1)
     for epoch in range(2, 6):
         write_epoch(store, epoch, {b"a": b"%d" % epoch, b"b%d" % epoch: b"x"})
-        assert reader.get(TABLE, b"a") == b"1"
+        assert get_one(store, 1, b"a") == b"1"
         assert reader.get_many(TABLE, binary(b"b2", b"a")).to_pylist() == [None, b"1"]
         assert flat(reader.scan(TABLE)) == [(b"a", b"1")]
 
@@ -567,9 +582,8 @@ def test_a_reader_stays_where_it_is_while_epochs_pass(store: Store) -> None:
 def test_a_reader_does_not_see_the_epoch_that_is_being_written(store: Store) -> None:
     write_epoch(store, 1, {b"a": b"1", b"b": b"1"})
     write_epoch(store, 2, {b"a": None, b"c": b"2"})
-    reader = store.state.reader(0, 1)
-    assert [reader.get(TABLE, key) for key in (b"a", b"b", b"c", b"d")] == [b"1", b"1", None, None]
-    assert reader.get(OTHER, b"a") is None
+    assert [get_one(store, 1, key) for key in (b"a", b"b", b"c", b"d")] == [b"1", b"1", None, None]
+    assert store.state.getter(OTHER)(0, 1, b"a") is None
 
 
 def test_collecting_raises_the_floors_and_readers_below_raise(store: Store) -> None:
@@ -581,10 +595,10 @@ def test_collecting_raises_the_floors_and_readers_below_raise(store: Store) -> N
     assert (status.slot, status.write_floor, status.history_floor) == (0, 5, 3)
     assert status.bytes > 0
     for call in (
-        lambda: reader.get(TABLE, b"a"),
+        lambda: get_one(store, 2, b"a"),
         lambda: reader.get_many(TABLE, binary(b"a")),
         lambda: list(reader.scan(TABLE)),
-        lambda: store.state.reader(0, 0).get(TABLE, b"a"),
+        lambda: get_one(store, 0, b"a"),
     ):
         with pytest.raises(Stale, match="too old"):
             call()
@@ -650,7 +664,7 @@ def test_counts_are_those_of_the_newest_records(store: Store) -> None:
 def test_an_empty_value_is_not_an_absent_one(store: Store) -> None:
     write_epoch(store, 1, {b"a": b""})
     write_epoch(store, 2, {b"a": b"2"})
-    assert store.state.reader(0, 1).get(TABLE, b"a") == b""
+    assert get_one(store, 1, b"a") == b""
     assert as_of(store, 1) == {b"a": b""}
     apply(store, [(b"a", b""), (b"a", b"")])
     (block,) = log_of(store)

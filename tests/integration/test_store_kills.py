@@ -199,7 +199,7 @@ def test_a_stopped_holder_of_a_write_lock_is_ended_after_its_deadline(path: Path
         shard = store.state.shard(0, 1)
         shard.write(Write(1, binary(b"a"), binary(b"1"), binary(None)))
         shard.commit()
-        assert store.state.reader(0, 1).get(1, b"a") == b"1"
+        assert store.state.getter(1)(0, 1, b"a") == b"1"
         assert store.end_stuck_holders(deadline_seconds=0) == []
         idle.communicate("\n")
         assert idle.returncode == 0
@@ -336,7 +336,7 @@ def test_a_late_attempt_in_another_process_is_refused(path: Path, start: Start) 
         assert said(child) == "done"
         with pytest.raises(Stale):
             late.commit()
-        assert store.state.reader(0, 2).get(9, b"z") is None
+        assert store.state.getter(9)(0, 2, b"z") is None
 
 
 def test_a_disk_that_is_full_refuses_writes_whole_and_is_used_on_when_there_is_room(path: Path, start: Start) -> None:

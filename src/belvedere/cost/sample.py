@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from belvedere.changes.net import NetChanges, combined
-from belvedere.encoding.slots import slot_hash
+from belvedere.encoding.binaries import unpack
 from belvedere.pipeline.source import as_changes
 from belvedere.stores.base import Store, TableId
 from belvedere.types import Schema
@@ -27,8 +27,11 @@ from belvedere.types import Schema
 LIMIT = 100_000  # rows of all tables together
 LIMIT_BYTES = 256 << 20  # the same for wide rows
 Words = npt.NDArray[np.uint64]
-_SALT, _FIRST, _SECOND = 0x9E3779B97F4A7C15, np.uint64(0xFF51AFD7ED558CCD), np.uint64(0xC4CEB9FE1A85EC53)  # the multipliers of murmur3
+_SALT = 0x9E3779B97F4A7C15  # the golden ratio
+_WORD, _LAST = np.uint64(_SALT), np.uint64(0xBF58476D1CE4E5B9)  # the multiplier of splitmix64
+_FIRST, _SECOND = np.uint64(0xFF51AFD7ED558CCD), np.uint64(0xC4CEB9FE1A85EC53)  # those of murmur3
 _ONES, _HALF = (1 << 64) - 1, np.uint64(32)
+_KEEP = np.array([(1 << 8 * n) - 1 for n in range(9)], np.uint64)  # the lowest n bytes of a word
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +48,22 @@ class Sample:
 
 
 def ranks(keys: pa.BinaryArray, salt: int) -> Words:
-    """Numbers that look random, spread over 64 bits."""
-    h = slot_hash(keys) ^ np.uint64(salt * _SALT & _ONES)
-    h = (h ^ (h >> _HALF)) * _FIRST
-    h = (h ^ (h >> _HALF)) * _SECOND
-    found: Words = h ^ (h >> _HALF)
-    return found
+    """Numbers that look random, spread over 64 bits: the keys' words one after the other, each well mixed into what was before."""
+    packed = unpack(keys, reach=8)
+    lengths = packed.ends - packed.starts
+    h = lengths.astype(np.uint64)
+    for done in range(0, int(lengths.max(initial=0)), 8):
+        longer = np.flatnonzero(lengths > done)
+        words = packed.gather(packed.starts[longer] + done, "<u8") & _KEEP[np.minimum(lengths[longer] - done, 8)]
+        h[longer] = _mixed(h[longer] ^ words, _WORD)
+    h = _mixed(h, _LAST) ^ np.uint64(salt * _SALT & _ONES)
+    return _mixed(_mixed(h ^ (h >> _HALF), _FIRST), _SECOND)
+
+
+def _mixed(h: Words, multiplier: np.uint64) -> Words:
+    product = h * multiplier
+    product ^= product >> _HALF
+    return product
 
 
 @dataclass(slots=True)

@@ -14,7 +14,19 @@ Everything here but order.py is persisted: a change of any byte is a change of t
 """
 
 from belvedere.encoding.keys import MAX_KEY, KeyCodec, prefix_range, too_long
+from belvedere.encoding.one_row import dict_decoder
 from belvedere.encoding.rows import RowCodec
 from belvedere.encoding.slots import slot_hash, slot_hash_one, slot_of, slots_of
 
-__all__ = ["MAX_KEY", "KeyCodec", "RowCodec", "prefix_range", "slot_hash", "slot_hash_one", "slot_of", "slots_of", "too_long"]
+__all__ = [
+    "MAX_KEY",
+    "KeyCodec",
+    "RowCodec",
+    "dict_decoder",
+    "prefix_range",
+    "slot_hash",
+    "slot_hash_one",
+    "slot_of",
+    "slots_of",
+    "too_long",
+]

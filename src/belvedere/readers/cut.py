@@ -10,7 +10,7 @@ All views of a cut show the same positions of all streams, also while epochs com
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
@@ -28,26 +28,34 @@ from belvedere.views.definitions import LIVE, ViewDefinition
 from belvedere.views.pins import pinned
 
 T = TypeVar("T")
+_Known = tuple[Hashable, tuple[Epoch, CatalogState]]
 _HEAD = struct.Struct("<QQ")
 _TRIES = 100
 
 
 class CatalogCache:
-    """The catalog as this process last read it; one small read tells whether it is still current."""
+    """The catalog as this process last read it, while its mark tells that it is still current."""
 
     def __init__(self, store: Store) -> None:
-        self.store = store
-        self._state: CatalogState | None = None
+        self._catalog = store.catalog
+        self._known: _Known | None = None  # replaced as a whole: several threads may read
 
     def current(self) -> tuple[Epoch, CatalogState]:
         """The committed epoch, and definitions that are as new as it."""
-        head = self.store.catalog.get_one("head")
-        if head is not None and self._state is not None:
+        mark, known = self._catalog.mark(), self._known
+        if known is None or known[0] != mark:
+            known = self._known = mark, self._read(known)
+        return known[1]
+
+    def _read(self, known: _Known | None) -> tuple[Epoch, CatalogState]:
+        """Most transactions change no definition: then the epoch is all that is new."""
+        head = self._catalog.get_one("head")
+        if head is not None and known is not None:
             epoch, version = _HEAD.unpack_from(head)
-            if version == self._state.head.version:
-                return epoch, self._state
-        self._state = self.store.catalog.read(read_state)
-        return self._state.head.epoch, self._state
+            if version == known[1][1].head.version:
+                return epoch, known[1][1]
+        state = self._catalog.read(read_state)
+        return state.head.epoch, state
 
     def state(self) -> CatalogState:
         return self.current()[1]

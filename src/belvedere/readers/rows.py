@@ -15,13 +15,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from belvedere.encoding import KeyCodec, RowCodec
+from belvedere.encoding import KeyCodec, RowCodec, dict_decoder
 from belvedere.errors import SchemaError
 from belvedere.operators.arrange import Arrange
 from belvedere.operators.sinks import BagSink, counts_of
 from belvedere.sql.planner import Sink
 from belvedere.types import Key, Row, Schema
 from belvedere.views.definitions import ViewDefinition
+
+_SEVERAL = (tuple, list)
 
 
 @dataclass(frozen=True)
@@ -97,27 +99,17 @@ class ViewRows:
         return pa.table([found[i] for i in range(len(self.schema.columns))], schema=self.schema.arrow)
 
     @cached_property
-    def decode_one(self) -> Callable[[Sequence[Any], bytes], Row]:
+    def decode_one(self) -> Callable[[tuple[Any, ...], bytes], Row]:
         """One row of a keyed view from its key values and its record; made once, because point reads are frequent."""
-        names = self.schema.names
-        key_names = tuple(names[i] for i in self._order)
         if isinstance(self.sink, BagSink):
             raise SchemaError(f"view {self.name} has no key of its own: use scan()")
-        if self.values is None:
-            return lambda key, _: dict(zip(key_names, key, strict=True))
-        decode = self.values.decode_one
-        places = tuple(self._fields.values())
-        if (*self._order, *self._fields) == tuple(range(len(names))) and places == tuple(range(len(self.values.types))):
-            return lambda key, value: dict(zip(names, (*key, *decode(value)), strict=True))
-
-        def ordered(key: Sequence[Any], value: bytes) -> Row:
-            fields = decode(value)
-            found = dict(zip(self._order, key, strict=True)) | {i: fields[place] for i, place in self._fields.items()}
-            return {name: found[i] for i, name in enumerate(names)}
-
-        return ordered
+        places = {i: (True, place) for place, i in enumerate(self._order)} | {i: (False, place) for i, place in self._fields.items()}
+        columns = tuple((name, *places[i]) for i, name in enumerate(self.schema.names))
+        if self.values is None:  # the value may hold columns that the view does not show
+            return lambda key, _: {name: key[place] for name, _, place in columns}
+        return dict_decoder(self.values.types, columns)
 
 
 def key_tuple(key: Key) -> tuple[Any, ...]:
     """Keys of one column are given as a scalar, of several as a tuple."""
-    return tuple(key) if isinstance(key, tuple | list) else (key,)
+    return tuple(key) if isinstance(key, _SEVERAL) else (key,)

@@ -16,7 +16,7 @@ Batches are Arrow binary arrays. In `values`, NULL means "delete" on the way in 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
@@ -30,6 +30,7 @@ from belvedere.types import Epoch, Position
 T = TypeVar("T")
 TableId = int  # 1 .. 2**32-1, never reused (rule R7)
 Slot = int
+Getter = Callable[[Slot, Epoch, bytes], bytes | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +90,13 @@ class Catalog(Protocol):
         """Run `body` on one snapshot of the whole catalog. Writing in it raises StoreError."""
 
     def get_one(self, key: str) -> bytes | None:
-        """One committed value, made for latency: every point read of a view begins with it."""
+        """One committed value."""
+
+    def mark(self) -> Hashable:
+        """Something that is different after every committed transaction, of any process; made for latency.
+
+        Every point read of a view begins with it: while it stays the same, the epoch and the definitions that a process knows are current.
+        """
 
 
 class BaseSnapshot(Protocol):
@@ -196,7 +203,6 @@ class Shard(Protocol):
 class StateReader(Protocol):
     """State tables of one slot as of a committed epoch. Raises Stale if the slot's history floor is above it (rule R3)."""
 
-    def get(self, table: TableId, key: bytes) -> bytes | None: ...
     def get_many(self, table: TableId, keys: pa.BinaryArray) -> pa.BinaryArray: ...
     def scan(
         self, table: TableId, low: bytes = b"", high: bytes | None = None, batch: int = 100_000
@@ -219,8 +225,8 @@ class StateTables(Protocol):
 
     def reader(self, slot: Slot, epoch: Epoch) -> StateReader: ...
 
-    def get_one(self, slot: Slot, epoch: Epoch, table: TableId, key: bytes) -> bytes | None:
-        """What a reader as of this committed epoch would get, made for latency."""
+    def getter(self, table: TableId) -> Getter:
+        """A function for what a reader of a slot as of a committed epoch would get from a table; made once, called often."""
 
     def sync(self, slot: Slot) -> None:
         """Make everything committed in this slot durable. Called for every touched slot before the commit manifest (R10)."""

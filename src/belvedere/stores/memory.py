@@ -79,6 +79,7 @@ class MemoryCatalog:
     def __init__(self, point: Callable[[str], None]) -> None:
         self._point = point
         self._entries: dict[str, bytes] = {}
+        self._commits = 0
 
     def transact(self, body: Callable[[CatalogTransaction], T]) -> T:
         """Optimistic: `body` may come to points of its own, so it runs again if somebody else wrote meanwhile."""
@@ -94,6 +95,7 @@ class MemoryCatalog:
                 continue
             if self._entries is found:
                 self._entries = transaction.entries
+                self._commits += 1
                 return result
 
     def read(self, body: Callable[[CatalogTransaction], T]) -> T:
@@ -103,6 +105,10 @@ class MemoryCatalog:
     def get_one(self, key: str) -> bytes | None:
         self._point("catalog read")
         return self._entries.get(key)
+
+    def mark(self) -> int:
+        self._point("catalog read")
+        return self._commits
 
 
 @dataclass

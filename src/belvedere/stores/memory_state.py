@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from belvedere.errors import Stale, StoreError
-from belvedere.stores.base import Slot, SlotStatus, TableId, Write
+from belvedere.stores.base import Getter, Slot, SlotStatus, TableId, Write
 from belvedere.types import Epoch
 
 Versions = list[tuple[Epoch, bytes | None]]  # a value of None is a tombstone
@@ -76,8 +76,8 @@ class MemoryState:
         self.point("reader open")
         return MemoryReader(self, slot, epoch)
 
-    def get_one(self, slot: Slot, epoch: Epoch, table: TableId, key: bytes) -> bytes | None:
-        return MemoryReader(self, slot, epoch).get(table, key)
+    def getter(self, table: TableId) -> Getter:
+        return lambda slot, epoch, key: MemoryReader(self, slot, epoch).get(table, key)
 
     def sync(self, slot: Slot) -> None:
         self.point("sync")

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from belvedere.encoding import RowCodec
+from belvedere.encoding import RowCodec, dict_decoder
 from belvedere.errors import SchemaError
 from belvedere.types import BIGINT, BINARY, BOOLEAN, DOUBLE, INT, STRING, SqlType, decimal
 from tests.unit.encoding.values import KINDS, Rows, bits, columns, tables
@@ -41,6 +41,18 @@ def test_decoded_rows_are_the_columns_again(table: Table) -> None:
         assert list(map(bits, column.to_pylist())) == [bits(row[i]) for row in rows]
     for row in rows:
         assert tuple(map(bits, codec.decode_one(codec.encode_one(row)))) == tuple(map(bits, row))
+
+
+@given(tables(), st.data())
+def test_a_dict_has_what_the_row_and_the_key_have(table: Table, data: st.DataObject) -> None:
+    types, rows = table
+    names = ["a name", "class", "'\\n\"", "data", "nulls", "f0", *(f"c{i}" for i in range(len(types)))]
+    places = data.draw(st.permutations([(True, 0), (True, 1), *((False, i) for i in range(len(types)))]))
+    columns = tuple((name, *place) for name, place in zip(names, places, strict=False))
+    codec, key = RowCodec(types), ("k", None)
+    for row in rows:
+        found = dict_decoder(types, columns)(key, codec.encode_one(row))
+        assert [(n, bits(v)) for n, v in found.items()] == [(n, bits((key if in_key else row)[i])) for n, in_key, i in columns]
 
 
 @given(tables(), st.data())
@@ -135,6 +147,8 @@ def test_bytes_that_are_no_row_are_refused(change: Any) -> None:
     codec = RowCodec((INT, STRING))
     with pytest.raises(SchemaError, match="is not a row"):
         codec.decode_one(change(codec.encode_one((1, "abc"))))
+    with pytest.raises(SchemaError, match="is not a row"):
+        dict_decoder(codec.types, (("a", False, 0), ("b", False, 1)))((), change(codec.encode_one((1, "abc"))))
 
 
 def test_codecs_are_values_that_travel() -> None:

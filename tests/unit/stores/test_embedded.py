@@ -125,7 +125,7 @@ def test_the_map_grows_as_needed(tmp_path: Path) -> None:
         shard.commit()
         assert rows_of(store) == {b"a": value, b"b": value, b"c": value}
         assert store.catalog.read(lambda transaction: transaction.get("big")) == value
-        assert store.state.reader(0, 1).get(1, b"a") == value
+        assert store.state.getter(1)(0, 1, b"a") == value
 
 
 def filled(store: EmbeddedStore, rows: int) -> int:
@@ -227,7 +227,7 @@ def test_the_longest_key_works_and_a_longer_one_is_refused_before_anything_is_wr
         shard.commit()
         assert rows_of(store) == {longest: b"2"}
         assert store.base.end() == {"log": 2}
-        assert store.state.reader(0, 1).get(1, longest) == b"1"
+        assert store.state.getter(1)(0, 1, longest) == b"1"
 
 
 @pytest.mark.parametrize("table", [1, 2**32 - 1])
@@ -248,7 +248,7 @@ def test_scans_pass_over_the_longest_keys(tmp_path: Path, table: int) -> None:
             assert [key for key, _ in shard.scan(table, low, None, reverse=True)] == expected[::-1]
             assert [key for key, _ in shard.scan(table, b"", low, reverse=True)] == [key for key in keys if key < low][::-1]
             assert [k for found, _ in reader.scan(table, low, batch=1) for k in found.to_pylist()] == expected
-        assert reader.get(table, b"x" * 600) is None
+        assert store.state.getter(table)(0, 1, b"x" * 600) is None
         assert reader.get_many(table, binary(b"x" * 600, b"b")).to_pylist() == [None, b"b"]
 
 
@@ -301,7 +301,7 @@ def test_quick_single_reads_agree_with_the_others(tmp_path: Path) -> None:
             shard = store.state.shard(1, epoch)
             shard.write(Write(1, binary(b"k"), binary(b"%d" % epoch), shard.get_many(1, binary(b"k"))))
             shard.commit()
-        assert [state.get_one(1, epoch, 1, b"k") for epoch in range(5)] == [None, b"1", b"2", b"3", b"3"]
+        assert [state.getter(1)(1, epoch, b"k") for epoch in range(5)] == [None, b"1", b"2", b"3", b"3"]
 
 
 def test_collecting_gives_the_room_of_undo_blocks_back(tmp_path: Path) -> None:

@@ -65,9 +65,8 @@ class EmbeddedCatalog:
         return self._environment.read(lambda transaction: body(_Reading(transaction)))
 
     def get_one(self, key: str) -> bytes | None:
-        """One entry, made for latency: readers ask for the committed epoch before every lookup."""
-        environment = self._environment
-        transaction = environment.begin_read()
-        value: bytes | None = transaction.get(key.encode())
-        environment.end_read(transaction)
+        value: bytes | None = self._environment.read(lambda transaction: transaction.get(key.encode()))
         return value
+
+    def mark(self) -> int:
+        return self._environment.mark()

@@ -162,9 +162,6 @@ class EmbeddedReader(_View):
         self._environment, self.slot, self.epoch = environment, slot, epoch
         self._overlays: dict[TableId, tuple[list[Epoch], Overlay]] | None = None
 
-    def get(self, table: TableId, key: bytes) -> bytes | None:
-        return undo.get_one(self._environment, self.slot, self.epoch, table, key)
-
     def scan(self, table: TableId, low: bytes = b"", high: bytes | None = None, batch: int = 100_000) -> Iterator[Batch]:
         return self._batches(table, low, high, batch)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from belvedere.errors import StoreError
-from belvedere.stores.base import Slot, SlotStatus, TableId
+from belvedere.stores.base import Getter, Slot, SlotStatus, TableId
 from belvedere.stores.embedded import undo
 from belvedere.stores.embedded.base_tables import drop_some
 from belvedere.stores.embedded.environment import Environment, Transaction
@@ -22,9 +22,8 @@ class EmbeddedState:
     def reader(self, slot: Slot, epoch: Epoch) -> EmbeddedReader:
         return EmbeddedReader(self._environments[slot], slot, epoch)
 
-    def get_one(self, slot: Slot, epoch: Epoch, table: TableId, key: bytes) -> bytes | None:
-        """`reader(slot, epoch).get(table, key)` without the reader."""
-        return undo.get_one(self._environments[slot], slot, epoch, table, key)
+    def getter(self, table: TableId) -> Getter:
+        return undo.getter(self._environments, table)
 
     def sync(self, slot: Slot) -> None:
         """Nothing to do: commits are durable. LMDB without sync at commit could be damaged by a crash of the machine."""

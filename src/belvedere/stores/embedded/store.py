@@ -25,7 +25,7 @@ from belvedere.stores.embedded.catalog import EmbeddedCatalog
 from belvedere.stores.embedded.environment import Environment
 from belvedere.stores.embedded.state import EmbeddedState
 
-FORMAT = 1
+FORMAT = 2
 _FORMAT_FILE = "format.json"
 _NEW_FORMAT_FILE = "format.json.new"
 MAP_SIZE = 64 << 30  # virtual; the files are as large as their content

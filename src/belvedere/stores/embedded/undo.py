@@ -12,10 +12,11 @@ its record is in the undo block, and late attempts meet the floors.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from struct import Struct
 
 from belvedere.errors import Stale
-from belvedere.stores.base import Slot, TableId
+from belvedere.stores.base import Getter, Slot, TableId
 from belvedere.stores.embedded import blocks
 from belvedere.stores.embedded.environment import MAX_KEY, Environment, Transaction
 from belvedere.stores.embedded.records import prefix
@@ -80,19 +81,19 @@ def too_old(slot: Slot, epoch: Epoch, history: Epoch) -> Stale:
     return Stale(f"slot {slot} keeps epochs from {history} on: epoch {epoch} is too old")
 
 
-def get_one(environment: Environment, slot: Slot, epoch: Epoch, table: TableId, key: bytes) -> bytes | None:
-    """One value as of a committed epoch, made for latency."""
-    if len(key) > MAX_KEY:
-        return None
-    transaction = environment.begin_read()
-    try:
-        stored = transaction.get(_FLOORS)
+def getter(environments: Sequence[Environment], table: TableId) -> Getter:
+    """Single values as of committed epochs, made for latency."""
+    start = prefix(table)
+
+    def get(slot: Slot, epoch: Epoch, key: bytes) -> bytes | None:
+        if len(key) > MAX_KEY:
+            return None
+        stored, value = environments[slot].get_two(_FLOORS, start + key)
         if not stored or _unpack(stored)[0] <= epoch:  # nothing later has been written, so nothing that it needs is collected
-            value: bytes | None = transaction.get(prefix(table) + key)
             return value
-    finally:
-        environment.end_read(transaction)
-    return _get_before(environment, slot, epoch, table, key)  # after the end: one transaction at a time, or growing would wait for us
+        return _get_before(environments[slot], slot, epoch, table, key)
+
+    return get
 
 
 def _get_before(environment: Environment, slot: Slot, epoch: Epoch, table: TableId, key: bytes) -> bytes | None:

@@ -1,0 +1,41 @@
+"""Point reads of one view: everything that does not depend on the key is looked up once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from belvedere.encoding import slot_of
+from belvedere.errors import SchemaError
+from belvedere.readers.rows import ViewRows
+from belvedere.stores.base import StateTables
+from belvedere.types import Epoch, Key, Row
+from belvedere.views.definitions import ViewDefinition
+
+PointRead = Callable[[Key, Epoch], Row | None]
+_AS_GIVEN = {"boolean", "int", "bigint", "string", "binary"}  # what equals a value of these types is shown as it is
+
+
+def point_read(state: StateTables, view: ViewDefinition) -> PointRead:
+    """A function that gives the row under a key as of a committed epoch; it raises Stale if that epoch is gone."""
+    rows = ViewRows.of(view)
+    encode, decode, get = rows.keys.encode_one, rows.decode_one, state.getter(view.planned.sink.table)
+    columns, slot_columns, slots = len(rows.schema.key), rows.slot_columns, state.slots
+    stored_key = None if all(kind.name in _AS_GIVEN for kind in rows.keys.types) else rows.keys.decode_one
+
+    def read(key: Key, epoch: Epoch) -> Row | None:
+        values = key if type(key) is tuple else tuple(key) if type(key) is list else (key,)
+        if len(values) != columns:
+            raise SchemaError(_advice(rows, len(values)))
+        encoded = encode(values)
+        owner = encode(values[:slot_columns]) if slot_columns else encoded
+        value = get(slot_of(owner, slots), epoch, encoded)
+        if value is None:
+            return None
+        return decode(values if stored_key is None else stored_key(encoded), value)
+
+    return read
+
+
+def _advice(rows: ViewRows, given: int) -> str:
+    key = ", ".join(rows.schema.key) or "no columns"
+    return f"the key of view {rows.name} is ({key}): give {len(rows.schema.key)} value(s), not {given}, or use scan(prefix=...)"

@@ -1,0 +1,66 @@
+"""The mark of an environment tells of every commit, also of other processes, after a fork, and if LMDB's pages look unknown."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import lmdb
+import pytest
+
+from belvedere.errors import StoreError
+from belvedere.stores.embedded import EmbeddedStore, marks
+
+_COMMIT = "import lmdb, sys\nwith lmdb.open(sys.argv[1]).begin(write=True) as t: t.put(b'k', sys.argv[2].encode())"
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["pages as expected", "pages of another version"])
+def test_another_process_commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, known: bool) -> None:
+    if not known:
+        monkeypatch.setattr(marks, "_KNOWN", (0xBEEFC0DE, 2))
+    with lmdb.open(str(tmp_path)) as environment:
+        mark = marks.mark_of(environment, str(tmp_path))
+        seen = [mark()]
+        for number in range(3):
+            subprocess.run([sys.executable, "-c", _COMMIT, str(tmp_path), str(number)], check=True)
+            seen.append(mark())
+            assert mark() == seen[-1]
+        with environment.begin(write=True) as transaction:
+            transaction.put(b"k", b"own")
+        seen.append(mark())
+        assert seen == sorted(set(seen))
+
+
+def test_an_aborted_transaction_leaves_the_mark(tmp_path: Path) -> None:
+    with EmbeddedStore.open(tmp_path, slots=1) as store:
+        before = store.catalog.mark()
+        with pytest.raises(KeyError):
+            store.catalog.transact(lambda transaction: transaction.put("a", b"1") or {}["b"])
+        assert store.catalog.mark() == before
+
+
+def test_a_forked_child_sees_commits_of_its_parent(tmp_path: Path) -> None:
+    with EmbeddedStore.open(tmp_path, slots=1) as store:
+        before = store.catalog.mark()
+        go, told = os.pipe(), os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.read(go[0], 1)
+            os.write(told[1], b"new" if store.catalog.mark() != before else b"old")
+            os._exit(0)
+        store.catalog.transact(lambda transaction: transaction.put("a", b"1"))
+        os.write(go[1], b"x")
+        assert os.read(told[0], 3) == b"new"
+        os.waitpid(child, 0)
+        for end in (*go, *told):
+            os.close(end)
+
+
+def test_a_closed_store_says_so(tmp_path: Path) -> None:
+    store = EmbeddedStore.open(tmp_path, slots=1)
+    assert store.catalog.mark() == store.catalog.mark()
+    store.close()
+    with pytest.raises(StoreError, match="closed"):
+        store.catalog.mark()
