@@ -52,13 +52,14 @@ def checked(acks: list[Ack], intent: Intent) -> list[Ack]:
 
 
 def _run(attempt: Attempt, levels: Iterable[int], incoming: Sequence[Envelope]) -> tuple[Sequence[Envelope], list[Ack]]:
-    """Some levels in one process, and one transaction per slot at the end."""
+    """Some levels in one process, and the writes of every slot at the end."""
     acks: list[Ack] = []
     with _no_collection():
         for level in levels:
             incoming, ack = attempt.run(level, incoming)
             acks.append(ack)
         attempt.commit()
+    attempt.store.rest()
     return incoming, acks
 
 

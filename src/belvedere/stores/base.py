@@ -157,7 +157,7 @@ class BaseTables(Protocol):
 
 
 class Shard(Protocol):
-    """One slot's state tables for one attempt of epoch e: reads are as of e-1, writes as of e, all or nothing.
+    """One slot's state tables for one attempt of epoch e: reads are as of e-1, writes as of e, each table all or nothing.
 
     Every read and the commit raise Stale if the slot has moved beyond e (rule R1): the attempt aborts as a whole. Reads
     give the same answers before, during and after another attempt of the same epoch (rule R2).
@@ -190,10 +190,11 @@ class Shard(Protocol):
         """Buffer a write. A table is written at most once per shard (one operator owns it)."""
 
     def commit(self) -> None:
-        """Apply all buffered writes in one transaction; compute first, this part is short (rule R10).
+        """Apply all buffered writes, in one transaction or in several of whole tables; compute first, they are short (rule R10).
 
-        In that transaction: refuse with Stale if the slot's write floor is beyond e; skip tables that another attempt of
+        In each transaction: refuse with Stale if the slot's write floor is beyond e; skip tables that another attempt of
         this epoch has already written (the content is the same by rule R5); keep the value before each key (rule R2).
+        An attempt that ends between two of them is repeated like any other, because the epoch is not committed.
         Need not be durable before `StateTables.sync`.
         """
 
@@ -251,5 +252,8 @@ class Store(Protocol):
     catalog: Catalog
     base: BaseTables
     state: StateTables
+
+    def rest(self) -> None:
+        """A task has ended and the next one may be long in coming: give back memory that only it would use."""
 
     def close(self) -> None: ...

@@ -46,6 +46,9 @@ class MemoryStore:
         self.base: BaseTables = MemoryBase(streams, self.rules, point, clock)
         self.state: StateTables = MemoryState(slots, self.rules, point)
 
+    def rest(self) -> None:
+        pass
+
     def close(self) -> None:
         pass
 

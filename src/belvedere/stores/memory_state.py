@@ -158,14 +158,16 @@ class MemoryShard:
         self._writes[write.table] = write
 
     def commit(self) -> None:
+        """Table by table, so that everything can happen in between."""
         self._state.point("shard commit")
         self._check_floors()
-        for write in self._writes.values():
+        for number, write in enumerate(self._writes.values()):
+            if number:
+                self._state.point("shard commit")
+                self._check_floors()
             self._check_records(write)
-        for write in self._writes.values():
             if not self._written(write.table):
                 self._apply(write)
-        if self._writes:
             self._content.write_floor = max(self._content.write_floor, self.epoch)
         self._writes = {}
 

@@ -13,7 +13,7 @@ import pytest
 
 from belvedere.errors import SchemaError, StoreError, StoreFull
 from belvedere.stores.base import Write
-from belvedere.stores.embedded import EmbeddedStore, environment, open_cached
+from belvedere.stores.embedded import EmbeddedStore, environment, open_cached, pages
 
 
 def binary(*items: bytes | None) -> pa.BinaryArray:
@@ -315,3 +315,64 @@ def test_collecting_gives_the_room_of_undo_blocks_back(tmp_path: Path) -> None:
             store.state.collect(0, epoch - 1)
             sizes.append(store.state.status(0).bytes)
         assert sizes[-1] <= 2 * sizes[9]
+
+
+def test_an_attempt_that_ends_between_two_tables_is_finished_by_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("belvedere.stores.embedded.shard._PORTION", 2)
+    tables = range(1, 6)
+    with EmbeddedStore.open(tmp_path, slots=1) as store:
+        for epoch in (1, 2):
+            for left in (3, 1, None):  # transactions until the attempt breaks off
+                shard = store.state.shard(0, epoch)
+                for table in tables:
+                    keys = binary(*sorted(b"%d" % i for i in range(table)))
+                    before = shard.get_many(table, keys)
+                    assert before.to_pylist() == [b"%d" % (epoch - 1) if epoch > 1 else None] * table
+                    shard.write(Write(table, keys, binary(*[b"%d" % epoch] * table), before))
+                _break_off(monkeypatch, store, left, shard)
+                for table in tables:  # a reader of the epoch before notices nothing
+                    assert store.state.getter(table)(0, epoch - 1, b"0") == (b"%d" % (epoch - 1) if epoch > 1 else None)
+            for table in tables:
+                (keys, values) = next(store.state.reader(0, epoch).scan(table))
+                assert (len(keys), set(values.to_pylist())) == (table, {b"%d" % epoch})
+                assert store.state.count(0, table)[0] == table
+
+
+def _break_off(monkeypatch: pytest.MonkeyPatch, store: EmbeddedStore, left: int | None, shard: Any) -> None:
+    """Commit, with so many transactions until the attempt ends."""
+    environment = shard._environment
+    write, done = environment.write, []
+
+    def counted(body: Any, frees: bool = False) -> Any:
+        if left is not None and len(done) == left:
+            raise KeyboardInterrupt
+        done.append(None)
+        return write(body, frees)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(environment, "write", counted)
+        if left is None:
+            shard.commit()
+            assert len(done) > 2
+        else:
+            with pytest.raises(KeyboardInterrupt):
+                shard.commit()
+
+
+def test_mapped_pages_are_given_back_and_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with EmbeddedStore.open(tmp_path, slots=1) as store:
+        keys = binary(*(b"%06d" % i for i in range(60_000)))
+        store.base.write(1, keys, binary(*[b"x" * 500] * len(keys)), True)
+
+        def scanned(snapshot: Any) -> int:
+            return sum(len(found) for found, _ in snapshot.scan(1))
+
+        with store.base.snapshot() as snapshot:
+            assert scanned(snapshot) == len(keys)
+            mapped = pages._resident()
+            assert not pages.unmap([str(tmp_path / "base")])  # too few to bother
+            monkeypatch.setattr(pages, "_ALLOWED", 0)
+            store.rest()
+            assert pages._resident() < mapped - (20 << 20)
+            assert scanned(snapshot) == len(keys)  # also of a snapshot that was open
+            assert pages._resident() > mapped - (20 << 20)

@@ -1,15 +1,18 @@
-"""Memory: the pipeline's process tree (Python, JVM, workers) while it works off ten million operations.
+"""Memory: the pipeline's process tree (Python, JVM, workers) while it works off ten million operations, and a quarter of that.
 
-The backlog is written here; a fresh process catches up with the epochs it chooses itself, and is watched meanwhile.
+All keys are in the table before, so both backlogs meet tables of the same size. They are written here; a fresh process catches
+up with the epochs it chooses itself, and is watched meanwhile.
 """
 
 from __future__ import annotations
 
 import time
 
-from belvedere.bench import process
+import pyarrow as pa
+
+from belvedere.bench import process, workload
 from belvedere.bench.results import MemoryPeak, Results
-from belvedere.bench.scenarios.database import fresh
+from belvedere.bench.scenarios.database import Database, fresh
 from belvedere.bench.scenarios.pipeline_process import pipeline
 from belvedere.bench.scenarios.settings import Settings, main
 from belvedere.bench.views import TOGETHER, members
@@ -18,22 +21,29 @@ _CALL = 100_000
 
 
 def run(settings: Settings) -> Results:
-    return Results(memory=(_one(settings, TOGETHER),))
+    ops = settings.memory_ops
+    keys = settings.keys * ops // settings.ops
+    logs = [workload.load(keys, settings.groups, settings.seed)]
+    with fresh(settings.work / "memory", members(TOGETHER)) as database:
+        with pipeline(settings.work / "memory", settings.work, "catch_up") as first:
+            database.write(logs[0], _CALL)
+            first.finish()  # views are live before a backlog is written, so that it is worked off from the log
+        peaks = []
+        for number, backlog in enumerate((ops // 4, ops)):
+            logs.append(workload.generate(backlog, keys, settings.groups, settings.dist, seed=settings.seed + number))
+            peaks.append(_watched(settings, database, logs))
+        return Results(memory=tuple(peaks))
 
 
-def _one(settings: Settings, view: str) -> MemoryPeak:
-    log = settings.log(ops=settings.memory_ops)
-    path = settings.work / "memory"
-    with fresh(path, members(view)) as database:
-        with pipeline(path, settings.work, "catch_up") as first:
-            first.finish()  # views are live before the backlog is written, so that it is worked off from the log
-        backlog = database.write(log, _CALL)
-        with pipeline(path, settings.work, "catch_up") as waiting, process.Sampler(waiting.child.pid) as sampler:
-            start = time.perf_counter()
-            epochs = waiting.finish()
-            seconds = time.perf_counter() - start
-        peak = sampler.peak
-        return MemoryPeak(view, backlog, peak.resident, peak.anonymous, seconds, database.correct([log]), epochs)
+def _watched(settings: Settings, database: Database, logs: list[pa.Table]) -> MemoryPeak:
+    """The last log is written and caught up."""
+    backlog = database.write(logs[-1], _CALL)
+    with pipeline(settings.work / "memory", settings.work, "catch_up") as waiting, process.Sampler(waiting.child.pid) as sampler:
+        start = time.perf_counter()
+        epochs = waiting.finish()
+        seconds = time.perf_counter() - start
+    peak = sampler.peak
+    return MemoryPeak(TOGETHER, backlog, peak.resident, peak.anonymous, seconds, database.correct(logs), epochs)
 
 
 if __name__ == "__main__":

@@ -18,6 +18,8 @@ from belvedere.stores.embedded.prefixes import Walk
 from belvedere.stores.embedded.records import Batch, Chunk, Overlay, ReadChunk
 from belvedere.types import Epoch
 
+_PORTION = 100_000  # changed records after which a transaction is closed
+
 
 class _View:
     """Records of one slot as of some epoch. Subclasses say what is laid over the newest records, or that it is too late."""
@@ -53,7 +55,7 @@ class EmbeddedShard(_View):
     def __init__(self, environment: Environment, slot: Slot, epoch: Epoch) -> None:
         super().__init__(environment, slot, epoch)
         self._overlays: dict[TableId, Overlay] = {}
-        self._writes: dict[TableId, _Prepared] = {}
+        self._writes: dict[TableId, Write] = {}
 
     def scan(self, table: TableId, low: bytes, high: bytes | None, reverse: bool = False) -> Iterator[tuple[bytes, bytes]]:
         read = records.read_chunk_reverse if reverse else records.read_chunk
@@ -80,20 +82,29 @@ class EmbeddedShard(_View):
     def write(self, write: Write) -> None:
         if write.table in self._writes:
             raise StoreError(f"table {write.table} is written twice in one shard: one operator owns a table")
-        self._writes[write.table] = _Prepared(write)
+        records.check_columns(write.keys, write.values, write.before)
+        records.check_keys(write.keys)
+        self._writes[write.table] = write
 
     def commit(self) -> None:
+        """Small tables together, large ones each in a transaction of its own: records as Python wants them take much memory."""
+        if not self._writes:
+            self._environment.read(self._floors)
+        portion: list[_Prepared] = []
+        while self._writes:
+            portion.append(_Prepared(self._writes.pop(next(iter(self._writes)))))
+            if not self._writes or sum(write.changes for write in portion) >= _PORTION:
+                self._apply(portion)
+                portion = []
+
+    def _apply(self, portion: list[_Prepared]) -> None:
         def body(transaction: Transaction) -> None:
             _, history = self._floors(transaction)
-            for write in self._writes.values():
+            for write in portion:
                 write.apply(transaction, self.epoch)
             undo.set_floors(transaction, self.epoch, history)
 
-        if self._writes:
-            self._environment.write(body)
-        else:
-            self._environment.read(self._floors)
-        self._writes = {}
+        self._environment.write(body)
 
     def close(self) -> None:
         self._writes = {}
@@ -122,9 +133,7 @@ class _Prepared:
 
     def __init__(self, write: Write) -> None:
         keys, values, before = write.keys, write.values, write.before
-        records.check_columns(keys, values, before)
-        records.check_keys(keys)
-        self.table = write.table
+        self.table, self.changes = write.table, len(keys)
         self.undo = blocks.encode(write.table, 0.0, (keys, before))
         full = records.prefixed(write.table, keys)
         self.deletes: list[bytes] = full.filter(values.is_null()).to_pylist() if values.null_count else []

@@ -19,7 +19,7 @@ from typing import Any
 
 from belvedere.errors import StoreError
 from belvedere.stores.base import BaseTables, Catalog, StateTables
-from belvedere.stores.embedded import environment, holder
+from belvedere.stores.embedded import environment, holder, pages
 from belvedere.stores.embedded.base_tables import EmbeddedBase
 from belvedere.stores.embedded.catalog import EmbeddedCatalog
 from belvedere.stores.embedded.environment import Environment
@@ -56,6 +56,9 @@ class EmbeddedStore:
     def maintain(self) -> int:
         """Free the reader entries of killed processes, which keep old pages from being reused; returns how many there were."""
         return sum(each.check_readers() for each in self._environments)
+
+    def rest(self) -> None:
+        pages.unmap([each.path for each in self._environments])
 
     def end_stuck_holders(self, deadline_seconds: float) -> list[int]:
         """Kill processes that have held a write lock of this store for longer; returns their ids (rule R10)."""
