@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -45,6 +46,7 @@ _ARROW = pa.schema(
         ("payload", pa.binary()),
     ]
 )
+_MASTER = re.compile(r"local(-cluster)?(\[[^\]]+\])?|yarn|(spark|k8s|mesos)://.+")
 ACK_LEVEL = -1
 _STALE = "BELVEDERE-STALE"
 _JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # small jobs: half the start-up, and less compiling beside the tasks
@@ -55,6 +57,8 @@ _PIECE = 1 << 20  # bytes per row of an exchange; with larger ones the JVM spend
 
 def session(master: str = "local[*]", **options: str) -> SparkSession:
     """A Spark session for this process, made if there is none; in local mode failed tasks are retried."""
+    if not _MASTER.fullmatch(master):
+        raise PipelineError(f"{master!r} is no Spark master: give local[*], local[4], spark://host:7077, yarn or k8s://...")
     ensure_java()
     os.environ["PYSPARK_PYTHON"] = sys.executable  # else workers run the system's interpreter, without our packages
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
