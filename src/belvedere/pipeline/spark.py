@@ -55,10 +55,14 @@ _NICEST = 19
 _PIECE = 1 << 20  # bytes per row of an exchange; with larger ones the JVM spends its time on large arrays
 
 
-def session(master: str = "local[*]", **options: str) -> SparkSession:
-    """A Spark session for this process, made if there is none; in local mode failed tasks are retried."""
+def check_master(master: str) -> None:
     if not _MASTER.fullmatch(master):
         raise PipelineError(f"{master!r} is no Spark master: give local[*], local[4], spark://host:7077, yarn or k8s://...")
+
+
+def session(master: str = "local[*]", **options: str) -> SparkSession:
+    """A Spark session for this process, made if there is none; in local mode failed tasks are retried."""
+    check_master(master)
     ensure_java()
     os.environ["PYSPARK_PYTHON"] = sys.executable  # else workers run the system's interpreter, without our packages
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
