@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from belvedere.changelog.rows import to_arrow
+from belvedere.changelog.rows import check_names, to_arrow, to_mask
+from belvedere.changelog.values import plain
 from belvedere.encoding import MAX_KEY, dict_decoder, prefix_range, too_long
 from belvedere.encoding.one_row import DictDecoder
 from belvedere.errors import SchemaError
 from belvedere.readers.base_rows import codecs, decode_rows
-from belvedere.readers.rows import key_tuple
+from belvedere.readers.rows import check_limit, key_tuple
 from belvedere.stores.base import Store
-from belvedere.types import Column, Key, Position, Row, Schema
+from belvedere.types import Key, Position, Row, Schema
 from belvedere.views.definitions import TableDefinition
 
 BATCH = 100_000  # operations per transaction: a larger call is several transactions, each whole or not at all
@@ -30,8 +31,6 @@ class Table:
         self._keys, self._rows = codecs(definition.schema)
         self._value_names = tuple(c.name for c in definition.schema.value_columns)
         self._columns = frozenset(definition.schema.names)
-        self._integers = tuple(c.name for c in definition.schema.columns if c.type.name in ("int", "bigint"))
-        self._required = tuple(c.name for c in definition.schema.value_columns if not c.nullable)
 
     @cached_property
     def _decode_one(self) -> DictDecoder:
@@ -49,18 +48,22 @@ class Table:
 
     def put(self, row: Row) -> Position:
         """Insert or overwrite one row; returns the position of the log after it."""
-        for name in row:
-            if name not in self._columns:
-                row = self._renamed(row)
-                break
-        for name in self._integers:
-            if isinstance(row.get(name), bool):
-                raise SchemaError(f"{row[name]!r} is not a number for column {name}")
-        for name in (*self.schema.key, *self._required):
-            if row.get(name) is None:
-                raise SchemaError(f"{'the key' if name in self.schema.key else 'column'} {name} must not be NULL")
-        key = self._key([row[name] for name in self.schema.key])
-        value = self._rows.encode_one([row.get(name) for name in self._value_names])
+        if not isinstance(row, Mapping):
+            raise SchemaError(f"a row is a dict of column values, not a {type(row).__name__}")
+        if not self._columns.issuperset(row):
+            row = self._renamed(row)
+        values = {}
+        for column in self.schema.columns:
+            if (given := row.get(column.name)) is not None:
+                values[column.name] = plain(given, column)
+            elif column.name in self.schema.key or not column.nullable:
+                raise SchemaError(f"{'the key' if column.name in self.schema.key else 'column'} {column.name} must not be NULL")
+        try:
+            key = self._key([values[name] for name in self.schema.key])
+            value = self._rows.encode_one([values.get(name) for name in self._value_names])
+        except SchemaError:
+            to_arrow([row], self.schema)  # which names the column that does not fit
+            raise
         return self._note(self._store.base.put_one(self._definition.id, key, value, self._definition.before_images))
 
     def put_many(self, rows: Any) -> Position:
@@ -80,9 +83,8 @@ class Table:
         """Operations in their order: rows to put, and where `deletes` is true rows of which only the key matters."""
         if deletes is None:
             return self.put_many(rows)
-        loose = Schema(tuple(Column(c.name, c.type) for c in self.schema.columns), self.schema.key)
-        mask = deletes if isinstance(deletes, pa.Array | pa.ChunkedArray) else pa.array(deletes, pa.bool_())
-        return self._write_table(to_arrow(rows, loose), mask)
+        mask = to_mask(deletes)
+        return self._write_table(to_arrow(rows, self.schema, mask), mask)
 
     def _write_table(self, table: pa.Table, deletes: pa.Array | None) -> Position:
         keys = self._keys.encode([table.column(name) for name in self.schema.key])
@@ -109,7 +111,7 @@ class Table:
 
     def scan(self, prefix: Sequence[Any] | Key = (), limit: int | None = None) -> Iterator[Row]:
         """Rows in key order, all or those whose key begins with `prefix`."""
-        left = limit
+        left = check_limit(limit)
         for batch in self.batches(prefix):
             rows = batch.to_pylist() if left is None else batch.slice(0, left).to_pylist()
             yield from rows
@@ -146,7 +148,7 @@ class Table:
             raise SchemaError(f"the key of {self.name} is ({key}): give {len(self.schema.key)} value(s), not {len(values)}")
         if any(v is None for v in values):
             raise SchemaError(f"the key of {self.name} must not be NULL")
-        return self._key(values)
+        return self._key([plain(value, column) for value, column in zip(values, self.schema.key_columns, strict=True)])
 
     def _key(self, values: Sequence[Any]) -> bytes:
         encoded = self._keys.encode_one(values)
@@ -156,10 +158,8 @@ class Table:
 
     def _renamed(self, row: Row) -> Row:
         """The row under the names of the schema: they are compared without case."""
+        check_names(row, self.schema)
         spelled = {c.name.lower(): c.name for c in self.schema.columns}
-        for name in row:
-            if str(name).lower() not in spelled:
-                raise SchemaError(f"unknown column {name!r}: the columns of {self.name} are {', '.join(self.schema.names)}")
         return {spelled[str(name).lower()]: value for name, value in row.items()}
 
 

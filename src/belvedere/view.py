@@ -11,7 +11,7 @@ from belvedere.errors import Stale
 from belvedere.readers.cut import CatalogCache, Cut, at_cut, check_readable, open_cut
 from belvedere.readers.points import PointRead, point_read
 from belvedere.readers.problems import problems
-from belvedere.readers.rows import key_tuple
+from belvedere.readers.rows import check_limit, key_tuple
 from belvedere.readers.to_spark import view_frame
 from belvedere.stores.base import Store
 from belvedere.types import Epoch, Key, Row, Schema
@@ -59,7 +59,7 @@ class View:
 
     def scan(self, prefix: Sequence[Any] | Key = (), limit: int | None = None) -> Iterator[Row]:
         """Rows in key order, all or those whose key begins with `prefix`."""
-        table = self._rows(key_tuple(prefix), ordered=True, limit=limit)
+        table = self._rows(key_tuple(prefix), ordered=True, limit=check_limit(limit))
         yield from (table if limit is None else table.slice(0, limit)).to_pylist()
 
     def to_arrow(self, prefix: Sequence[Any] | Key = ()) -> pa.Table:

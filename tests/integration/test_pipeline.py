@@ -145,3 +145,18 @@ def _damage(db: belvedere.Database, name: str) -> None:
             wrong = value[:place] + bytes([value[place] ^ 3]) + value[place + 1 :]
             db.store.state._slot(slot).write(lambda t, k=record, v=wrong: t.put(k, v))
             return
+
+
+def test_a_view_is_verified_whatever_its_columns_are_called(db: belvedere.Database) -> None:
+    db.sql("CREATE TABLE z (d DOUBLE PRIMARY KEY, v INT)")
+    db.table("z").put_many([{"d": i / 4, "v": i % 3} for i in range(20)] + [{"d": -0.0, "v": 7}])
+    selects = (
+        "SELECT v AS times FROM z",
+        "SELECT a.d, a.v, b.v AS w FROM z a JOIN z b ON a.d = b.d",
+        "SELECT v AS `a, b`, count(*) AS _here, max(d) AS kind FROM z GROUP BY v",
+        "SELECT d, v AS c0, v + 1 AS `e.f` FROM z",
+    )
+    for number, select in enumerate(selects):
+        db.sql(f"CREATE MATERIALIZED VIEW v{number} AS {select}")
+    db.catch_up()
+    assert [db.verify(f"v{number}").ok for number in range(len(selects))] == [True] * len(selects)

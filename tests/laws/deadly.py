@@ -19,7 +19,7 @@ class Deadly:
 
     def __init__(self, store: Any) -> None:
         self._store = store
-        self.catalog, self.base, self.url, self.state = store.catalog, store.base, store.url, self
+        self.catalog, self.base, self.url, self.state, self.rest = store.catalog, store.base, store.url, self, store.rest
         self.slots = store.state.slots
         self.commits_left, self.after = math.inf, False
 

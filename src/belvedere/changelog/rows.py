@@ -12,19 +12,18 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from belvedere.changelog.values import misfit, plain
 from belvedere.errors import SchemaError
 from belvedere.types import Column, Schema
 
-_EXACT = {"boolean", "string", "binary"}  # no conversion into these: a number is not a text
 
-
-def to_arrow(rows: Any, schema: Schema, columns: Sequence[Column] | None = None) -> pa.Table:
-    """`rows` as a table of the schema's columns (or of some of them); columns that are missing are NULL."""
-    wanted = tuple(columns or schema.columns)
+def to_arrow(rows: Any, schema: Schema, deletes: pa.Array | pa.ChunkedArray | None = None) -> pa.Table:
+    """`rows` as a table of the schema's columns; columns that are missing are NULL. Of rows to be deleted only the key matters."""
+    wanted = schema.columns
     data = _arrow(rows)
     table = data if data is not None else _from_dicts(rows, schema, wanted)
     if data is not None:
-        _check_names(table.column_names, schema)
+        check_names(table.column_names, schema)
         present = {name.lower(): name for name in table.column_names}
         table = pa.table(
             [
@@ -33,7 +32,7 @@ def to_arrow(rows: Any, schema: Schema, columns: Sequence[Column] | None = None)
             ],
             names=[c.name for c in wanted],
         )
-    _check_nulls(table, schema, wanted)
+    _check_nulls(table, schema, wanted, deletes)
     return table
 
 
@@ -42,10 +41,13 @@ def _arrow(rows: Any) -> pa.Table | None:
         return rows
     if isinstance(rows, pa.RecordBatch):
         return pa.Table.from_batches([rows])
-    if hasattr(rows, "__arrow_c_stream__") or hasattr(rows, "__arrow_c_array__"):
-        return pa.table(rows)
-    if isinstance(rows, Sequence) and rows and isinstance(rows[0], pa.RecordBatch):
-        return pa.Table.from_batches(rows)
+    try:
+        if hasattr(rows, "__arrow_c_stream__") or hasattr(rows, "__arrow_c_array__"):
+            return pa.table(rows)
+        if isinstance(rows, Sequence) and rows and isinstance(rows[0], pa.RecordBatch):
+            return pa.Table.from_batches(rows)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise SchemaError(f"this {type(rows).__name__} does not become an Arrow table of rows: {str(error).splitlines()[0]}") from error
     return None
 
 
@@ -53,13 +55,13 @@ def _from_dicts(rows: Any, schema: Schema, wanted: Sequence[Column]) -> pa.Table
     if isinstance(rows, Mapping) or not isinstance(rows, Iterable) or isinstance(rows, str | bytes):
         raise SchemaError(f"expected rows as a list of dicts or as Arrow data, got {type(rows).__name__}")
     listed = list(rows)
-    by_name = {c.name.lower(): c.name for c in schema.columns}
+    seen: set[tuple[str, ...]] = set()  # rows have mostly the same columns
     for number, row in enumerate(listed):
         if not isinstance(row, Mapping):
             raise SchemaError(f"row {number} is a {type(row).__name__}, not a dict")
-        for name in row:
-            if str(name).lower() not in by_name:
-                raise SchemaError(f"row {number} has an unknown column {name!r}: the columns are {', '.join(schema.names)}")
+        if (names := tuple(row)) not in seen:
+            check_names(names, schema, f"row {number}: ")
+            seen.add(names)
     arrays = []
     for column in wanted:
         values = [row.get(column.name) if column.name in row else _other_case(row, column.name) for row in listed]
@@ -72,12 +74,7 @@ def _other_case(row: Mapping[str, Any], name: str) -> Any:
 
 
 def _column(values: list[Any], column: Column) -> pa.Array:
-    expected = {"boolean": bool, "string": str, "binary": bytes | bytearray, "int": int, "bigint": int}.get(column.type.name)
-    for number, value in enumerate(values):
-        if value is None or expected is None:
-            continue
-        if not isinstance(value, expected) or (expected is int and isinstance(value, bool)):
-            raise SchemaError(f"row {number}: {value!r} is not a {column.type} for column {column.name}")
+    values = [None if value is None else plain(value, column, number) for number, value in enumerate(values)]
     try:
         return pa.array(values, column.type.arrow)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
@@ -90,29 +87,37 @@ def _which(values: list[Any], column: Column, error: Exception) -> str:
         try:
             pa.array([value], column.type.arrow)
         except (pa.ArrowException, TypeError, ValueError, OverflowError):
-            return f"row {number}: {value!r} is not a {column.type} for column {column.name}"
+            return misfit(value, column, number)
     return f"column {column.name}: {error}"
 
 
-def _check_names(names: Sequence[str], schema: Schema) -> None:
-    known = {c.name.lower() for c in schema.columns}
+def check_names(names: Iterable[str], schema: Schema, where: str = "") -> None:
+    """Every name is a column's, whatever its case, and none is there twice."""
+    known, found = {c.name.lower() for c in schema.columns}, set()
     for name in names:
-        if name.lower() not in known:
-            raise SchemaError(f"unknown column {name!r}: the columns are {', '.join(schema.names)}")
+        small = str(name).lower()
+        if small not in known:
+            raise SchemaError(f"{where}unknown column {name!r}: the columns are {', '.join(schema.names)}")
+        if small in found:
+            raise SchemaError(f"{where}column {name!r} is given twice: names are compared without case")
+        found.add(small)
 
 
 def _cast(array: pa.ChunkedArray, column: Column) -> pa.ChunkedArray:
     kind = column.type.arrow
-    if array.type == kind:
-        return array
-    if pa.types.is_dictionary(array.type):
-        array = array.cast(array.type.value_type)
-    if not _convertible(array.type, column):
-        raise SchemaError(f"column {column.name} is {column.type}, the data has {array.type}: cast it first")
     try:
-        return array.cast(kind)
+        coded = pa.types.is_dictionary(array.type)
+        found = array.type.value_type if coded else array.type
+        if found != kind and not _convertible(found, column):
+            raise SchemaError(f"column {column.name} is {column.type}, the data has {found}: cast it first")
+        if coded:
+            array = pa.chunked_array([chunk.dictionary.cast(kind).take(chunk.indices) for chunk in array.chunks], kind)
+        array = array.cast(kind)
+        if column.type.name == "string":
+            array.validate(full=True)  # Arrow takes any bytes for text
     except pa.ArrowException as error:
         raise SchemaError(f"column {column.name} is {column.type}: {str(error).splitlines()[0]}") from error
+    return array
 
 
 def _convertible(kind: pa.DataType, column: Column) -> bool:
@@ -133,9 +138,25 @@ def _convertible(kind: pa.DataType, column: Column) -> bool:
     return bool(name == "timestamp" and pa.types.is_timestamp(kind))
 
 
-def _check_nulls(table: pa.Table, schema: Schema, wanted: Sequence[Column]) -> None:
+def to_mask(deletes: Any) -> pa.Array | pa.ChunkedArray:
+    """Which rows are deletes, as Arrow booleans."""
+    try:
+        mask = deletes if isinstance(deletes, pa.Array | pa.ChunkedArray) else pa.array(deletes, pa.bool_())
+    except (pa.ArrowException, TypeError) as error:
+        raise SchemaError(f"deletes says for each row whether it is a delete: give booleans ({str(error).splitlines()[0]})") from error
+    if not pa.types.is_boolean(mask.type) or mask.null_count:
+        raise SchemaError("deletes says for each row whether it is a delete: give booleans, none of them NULL")
+    return mask
+
+
+def _check_nulls(table: pa.Table, schema: Schema, wanted: Sequence[Column], deletes: pa.Array | pa.ChunkedArray | None) -> None:
+    if deletes is not None and len(deletes) != table.num_rows:
+        raise SchemaError(f"deletes has {len(deletes)} values for {table.num_rows} rows: give one for each")
     for column in wanted:
-        if (column.name in schema.key or not column.nullable) and table.column(column.name).null_count:
-            number = pc.index(pc.is_null(table.column(column.name)), True).as_py()
-            what = "the key" if column.name in schema.key else "column"
-            raise SchemaError(f"row {number}: {what} {column.name} must not be NULL")
+        is_key = column.name in schema.key
+        if (is_key or not column.nullable) and table.column(column.name).null_count:
+            wrong = pc.is_null(table.column(column.name))
+            if deletes is not None and not is_key:
+                wrong = pc.and_not(wrong, deletes)
+            if (number := pc.index(wrong, True).as_py()) >= 0:
+                raise SchemaError(f"row {number}: {'the key' if is_key else 'column'} {column.name} must not be NULL")

@@ -71,10 +71,11 @@ def verify(store: Store, spark: SparkSession, name: str) -> Verification:
 def compare(cut: Cut, spark: SparkSession, view: ViewDefinition) -> Verification:
     expected = recomputed(cut, spark, view)
     found = view_frame(cut.store, spark, view, cut.epoch)
-    differing = (_by_key if view.planned.unique else _by_row)(spark, view, expected, found).cache()
+    numbered = [frame.toDF(*_columns(view)) for frame in (expected, found)]  # whatever the view calls them
+    differing = (_by_key if view.planned.unique else _by_row)(spark, view, *numbered).cache()
     try:
         counts = {row["kind"]: row["count"] for row in differing.groupBy("kind").count().collect()}
-        shown = tuple(_difference(row.asDict(recursive=True)) for row in differing.limit(SHOWN).collect())
+        shown = tuple(_difference(view, row.asDict(recursive=True)) for row in differing.limit(SHOWN).collect())
         rows = found.count()
     finally:
         differing.unpersist()
@@ -110,24 +111,22 @@ def table_frame(cut: Cut, spark: SparkSession, table: TableDefinition) -> DataFr
 
 
 def _by_key(spark: SparkSession, view: ViewDefinition, expected: DataFrame, found: DataFrame) -> DataFrame:
-    keys = [_quoted(name) for name in view.schema.key]
-    others = [(_quoted(c.name), c.type) for c in view.schema.columns]
-    match = " AND ".join(f"e.{k} <=> f.{k}" for k in keys) or "true"
-    same = " AND ".join(_equal(f"e.{name}", f"f.{name}", kind) for name, kind in others)
-    columns = ", ".join(name for name, _ in others)
+    columns = _columns(view)
+    match = " AND ".join(f"e.{c} <=> f.{c}" for c in (columns[view.schema.names.index(name)] for name in view.schema.key)) or "true"
+    same = " AND ".join(_equal(f"e.{c}", f"f.{c}", column.type) for c, column in zip(columns, view.schema.columns, strict=True))
+    row = {side: f"struct({', '.join(f'{side}.{c}' for c in columns)})" for side in "ef"}
     expected.selectExpr("*", "1 AS _here").createOrReplaceTempView("belvedere_expected")
     found.selectExpr("*", "1 AS _here").createOrReplaceTempView("belvedere_found")
     return spark.sql(
         f"SELECT CASE WHEN f._here IS NULL THEN 'missing' WHEN e._here IS NULL THEN 'extra' ELSE 'different' END AS kind, "
-        f"IF(e._here IS NULL, NULL, struct({_prefixed('e', columns)})) AS expected, "
-        f"IF(f._here IS NULL, NULL, struct({_prefixed('f', columns)})) AS found, 1L AS times "
+        f"IF(e._here IS NULL, NULL, {row['e']}) AS expected, IF(f._here IS NULL, NULL, {row['f']}) AS found, 1L AS times "
         f"FROM belvedere_expected e FULL OUTER JOIN belvedere_found f ON {match} "
         f"WHERE e._here IS NULL OR f._here IS NULL OR NOT ({same})"
     )
 
 
 def _by_row(spark: SparkSession, view: ViewDefinition, expected: DataFrame, found: DataFrame) -> DataFrame:
-    listed = ", ".join(_quoted(name) for name in view.schema.names)
+    listed = ", ".join(_columns(view))
     rounded = _rounded(view)
     expected.selectExpr(*rounded).createOrReplaceTempView("belvedere_expected")
     found.selectExpr(*rounded).createOrReplaceTempView("belvedere_found")
@@ -142,8 +141,8 @@ def _by_row(spark: SparkSession, view: ViewDefinition, expected: DataFrame, foun
 def _rounded(view: ViewDefinition) -> list[str]:
     """Rows without a key are compared as a whole, so computed doubles are first rounded to single precision."""
     aggregated = any(isinstance(n.operator, Aggregate) for n in view.planned.nodes)
-    names = [(_quoted(c.name), c.type) for c in view.schema.columns]
-    return [f"CAST(CAST({n} AS FLOAT) AS DOUBLE) AS {n}" if aggregated and t.name == "double" else n for n, t in names]
+    named = zip(_columns(view), view.schema.columns, strict=True)
+    return [f"CAST(CAST({c} AS FLOAT) AS DOUBLE) AS {c}" if aggregated and column.type.name == "double" else c for c, column in named]
 
 
 def _equal(left: str, right: str, kind: SqlType) -> str:
@@ -153,13 +152,11 @@ def _equal(left: str, right: str, kind: SqlType) -> str:
     return f"({left} <=> {right} OR coalesce({close}, false))"
 
 
-def _prefixed(alias: str, columns: str) -> str:
-    return ", ".join(f"{alias}.{name}" for name in columns.split(", "))
+def _columns(view: ViewDefinition) -> list[str]:
+    """Names that need no quotes and are not ours."""
+    return [f"c{number}" for number in range(len(view.schema.columns))]
 
 
-def _quoted(name: str) -> str:
-    return f"`{name.replace('`', '``')}`"
-
-
-def _difference(row: dict[str, Any]) -> Difference:
-    return Difference(row["kind"], row["expected"], row["found"], int(row["times"]))
+def _difference(view: ViewDefinition, row: dict[str, Any]) -> Difference:
+    expected, found = (side and dict(zip(view.schema.names, side.values(), strict=True)) for side in (row["expected"], row["found"]))
+    return Difference(row["kind"], expected, found, int(row["times"]))

@@ -21,7 +21,7 @@ from belvedere.views.definitions import TableDefinition
 
 @lru_cache(maxsize=256)
 def codecs(schema: Schema) -> tuple[KeyCodec, RowCodec]:
-    keys = KeyCodec(tuple(c.type for c in schema.key_columns), normalize=False)
+    keys = KeyCodec(tuple(c.type for c in schema.key_columns))
     return keys, RowCodec(tuple(c.type for c in schema.value_columns))
 
 

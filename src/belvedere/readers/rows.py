@@ -113,3 +113,10 @@ class ViewRows:
 def key_tuple(key: Key) -> tuple[Any, ...]:
     """Keys of one column are given as a scalar, of several as a tuple."""
     return tuple(key) if isinstance(key, _SEVERAL) else (key,)
+
+
+def check_limit(limit: int | None) -> int | None:
+    """How many rows a scan gives at most."""
+    if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 0):
+        raise SchemaError(f"limit is a number of rows, 0 or more, not {limit!r}")
+    return limit

@@ -1,0 +1,52 @@
+"""Which Python values a column takes: those that it can give back. A number is no text, true is no number, and nothing is rounded."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from decimal import Decimal
+from numbers import Integral
+from typing import Any, cast
+
+import numpy as np
+
+from belvedere.errors import SchemaError
+from belvedere.types import Column
+
+_USUAL: dict[str, tuple[type, ...]] = {
+    "boolean": (bool,),
+    "int": (int,),
+    "bigint": (int,),
+    "double": (float,),
+    "decimal": (Decimal, int),
+    "string": (str,),
+    "binary": (bytes, bytearray),
+    "date": (date,),
+    "timestamp": (datetime,),
+}
+_NUMBERS = {"int", "bigint", "double", "decimal"}
+_LARGEST_EXACT = 1 << 53  # whole numbers up to it are doubles, every one of them
+
+
+def plain(value: Any, column: Column, row: int | None = None) -> Any:
+    """The value as Python's own kind for the column, or an error. Whether it is too large is seen when it is encoded."""
+    kind = column.type.name
+    if type(value) in _USUAL[kind]:
+        return value
+    if not isinstance(value, bool):
+        if isinstance(value, Integral) and kind in _NUMBERS:
+            if kind != "double":
+                return int(value)
+            if abs(int(value)) <= _LARGEST_EXACT:
+                return float(int(value))
+        elif isinstance(value, _USUAL[kind] if kind != "double" else float | np.floating) and not _loses(value, kind):
+            return float(cast(float, value)) if kind == "double" else value
+    raise SchemaError(misfit(value, column, row))
+
+
+def misfit(value: Any, column: Column, row: int | None = None) -> str:
+    return f"{'' if row is None else f'row {row}: '}{value!r} is not a {column.type} for column {column.name}"
+
+
+def _loses(value: Any, kind: str) -> bool:
+    """A time as a date, and a time of pandas with nanoseconds."""
+    return isinstance(value, datetime) and (kind == "date" or bool(getattr(value, "nanosecond", 0)))
