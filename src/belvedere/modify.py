@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -10,15 +11,17 @@ import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
-from belvedere.errors import Conflict, SqlError
+from belvedere.errors import Conflict, SqlError, Unsupported
 from belvedere.operators import engine
 from belvedere.operators.base import ID, WEIGHT, columns
 from belvedere.operators.select import Expression, Select
 from belvedere.readers.base_rows import codecs, decode_rows
 from belvedere.result import Query
 from belvedere.sql.dialect import sql_of
-from belvedere.sql.expressions import cast_to, lower
+from belvedere.sql.expressions import cast_to, is_volatile, lower
+from belvedere.sql.names import plain_name
 from belvedere.sql.planner import condition_of
+from belvedere.sql.refusal import Refused, only
 from belvedere.sql.relation import Scope, scope_of
 from belvedere.types import Column
 from belvedere.views.definitions import TableDefinition
@@ -29,16 +32,18 @@ if TYPE_CHECKING:
 _TRIES = 100
 LARGEST = 1_000_000  # rows that one statement may change: it is one transaction, and an epoch contains all of it
 _NOTHING = Scope(())
+_COMPUTED = "compute the value first, and write it as a literal"
+_FIRST = "SELECT the values first, and write them as literals"
 
 
 def insert(db: Database, statement: exp.Insert) -> str:
     """INSERT ... VALUES or SELECT: rows are put, so a row with the same key is overwritten."""
-    target = statement.this
-    names = [e.name for e in target.expressions] if isinstance(target, exp.Schema) else None
-    table = db.state().table(_table_name(target.this if isinstance(target, exp.Schema) else target))
     if statement.args.get("overwrite"):
         raise SqlError("INSERT OVERWRITE is not understood: DELETE first, then INSERT")
-    wanted = [table.schema.column(_spelled(table, n)) for n in names] if names else list(table.schema.columns)
+    only(statement, {"this", "expression"}, "INSERT")
+    target = statement.this
+    table = db.state().table(plain_name(target.this if isinstance(target, exp.Schema) else target, "INSERT INTO"))
+    wanted = _listed(target, table) if isinstance(target, exp.Schema) else list(table.schema.columns)
     source = statement.expression
     if isinstance(source, exp.Values):
         rows = _values(source, wanted)
@@ -50,7 +55,23 @@ def insert(db: Database, statement: exp.Insert) -> str:
     return f"{rows.num_rows} row(s) put"
 
 
+def _listed(target: exp.Schema, table: TableDefinition) -> list[Column]:
+    """The columns that stand behind the table's name."""
+    if not target.expressions:
+        raise SqlError("INSERT lists no columns: name some, or leave out the parentheses")
+    found: list[Column] = []
+    for part in target.expressions:
+        if not isinstance(part, exp.Identifier):
+            raise SqlError(f"{sql_of(part)} is not the name of a column: write its name alone")
+        column = table.schema.column(_spelled(table, part.name))
+        if column in found:
+            raise SqlError(f"column {column.name} is listed twice: list it once")
+        found.append(column)
+    return found
+
+
 def _values(source: exp.Values, wanted: list[Column]) -> pa.Table:
+    only(source, {"expressions"}, "VALUES")
     lines = []
     for row in source.expressions:
         cells = row.expressions if isinstance(row, exp.Tuple) else [row]
@@ -65,7 +86,22 @@ def _values(source: exp.Values, wanted: list[Column]) -> pa.Table:
 
 
 def _assigned(node: exp.Expression, column: Column, scope: Scope) -> str:
-    return str(cast_to(lower(node, scope.resolve), column.type).sql)
+    if isinstance(node, exp.Var) and node.name.upper() == "DEFAULT":
+        raise Refused("DEFAULT", "INSERT", "give the value, or leave out the column: it becomes NULL")
+    with _in_words_of("INSERT", node, "use INSERT INTO ... SELECT"):
+        return str(cast_to(lower(node, scope.resolve), column.type).sql)
+
+
+@contextmanager
+def _in_words_of(statement: str, node: Any, instead: str = _FIRST) -> Iterator[None]:
+    """What the rules of expressions refuse, said of a statement: they speak of views. `instead` is the way around subqueries."""
+    if node is not None and node.find(exp.Query, exp.Exists):
+        raise Refused("a subquery", statement, instead)
+    try:
+        yield
+    except Unsupported as error:
+        changing = node is not None and any(map(is_volatile, node.walk()))
+        raise Refused(error.construct, statement, _COMPUTED if changing else error.instead) from error
 
 
 def _selected(db: Database, source: Any, wanted: list[Column]) -> pa.Table:
@@ -76,8 +112,8 @@ def _selected(db: Database, source: Any, wanted: list[Column]) -> pa.Table:
 
 
 def update(db: Database, statement: exp.Update) -> str:
-    table = db.state().table(_table_name(statement.this))
-    scope = scope_of(statement.this.alias_or_name, table.schema.columns, lambda i: f'"c{i}"')
+    only(statement, {"this", "expressions", "where"}, "UPDATE")
+    table, scope = _target(db, statement, "UPDATE")
     sets = _assignments(statement, table, scope)
     outputs = tuple(sets.get(c.name, Expression(f'"c{i}"', c.type, c.name, column=i)) for i, c in enumerate(table.schema.columns))
 
@@ -92,8 +128,10 @@ def update(db: Database, statement: exp.Update) -> str:
 
 
 def delete(db: Database, statement: exp.Delete) -> str:
-    table = db.state().table(_table_name(statement.this))
-    scope = scope_of(statement.this.alias_or_name, table.schema.columns, lambda i: f'"c{i}"')
+    if statement.args.get("tables"):
+        raise SqlError("DELETE without FROM is not understood: write DELETE FROM t [WHERE ...]")
+    only(statement, {"this", "where"}, "DELETE")
+    table, scope = _target(db, statement, "DELETE FROM")
 
     def operations(rows: pa.Table) -> tuple[pa.Array, pa.Array]:
         return rows.column(ID).combine_chunks(), pa.nulls(rows.num_rows, pa.binary())
@@ -101,15 +139,28 @@ def delete(db: Database, statement: exp.Delete) -> str:
     return f"{_modify(db, statement, table, scope, (), operations)} row(s) deleted"
 
 
+def _target(db: Database, statement: Any, words: str) -> tuple[TableDefinition, Scope]:
+    """The table that a statement changes, and its columns under the table's name or alias."""
+    table = db.state().table(plain_name(statement.this, words, alias=True))
+    if statement.this.args.get("alias"):
+        only(statement.this.args["alias"], {"this"}, words)
+    return table, scope_of(statement.this.alias_or_name, table.schema.columns, lambda i: f'"c{i}"')
+
+
 def _assignments(statement: exp.Update, table: TableDefinition, scope: Scope) -> dict[str, Expression]:
-    sets = {}
+    if not statement.expressions:
+        raise SqlError("UPDATE sets nothing: write UPDATE t SET column = value [WHERE ...]")
+    sets: dict[str, Expression] = {}
     for part in statement.expressions:
         if not isinstance(part, exp.EQ) or not isinstance(part.this, exp.Column):
-            raise SqlError(f"{sql_of(part)} is not an assignment")
-        column = table.schema.column(_spelled(table, part.this.name))
+            raise SqlError(f"{sql_of(part)} is not an assignment: write column = value")
+        column = table.schema.column(scope.find(part.this).name)
+        if column.name in sets:
+            raise SqlError(f"column {column.name} is set twice: set it once")
         if column.name in table.schema.key:
             raise SqlError(f"{column.name} is part of the key: DELETE the row and INSERT it under its new key")
-        typed = cast_to(lower(part.expression, scope.resolve), column.type)
+        with _in_words_of("UPDATE", part.expression):
+            typed = cast_to(lower(part.expression, scope.resolve), column.type)
         sets[column.name] = Expression(typed.sql, column.type, sql_of(part), True)
     return sets
 
@@ -122,8 +173,9 @@ def _modify(
     outputs: tuple[Expression, ...],
     operations: Callable[[pa.Table], tuple[pa.Array, pa.Array]],
 ) -> int:
-    where = statement.args.get("where")
-    select = Select(condition_of(where.this if where else None, scope), outputs)
+    where = statement.args["where"].this if statement.args.get("where") else None
+    with _in_words_of(statement.key.upper(), where):
+        select = Select(condition_of(where, scope), outputs)
     for _ in range(_TRIES):
         position, keys, values = _matching(db, table, select, operations)
         if not len(keys):
@@ -165,12 +217,6 @@ def _check_nulls(table: TableDefinition, rows: pa.Table) -> None:
     for i, column in enumerate(table.schema.columns):
         if not column.nullable and rows.column(f"c{i}").null_count:
             raise SqlError(f"column {column.name} must not be NULL: nothing was changed")
-
-
-def _table_name(node: Any) -> str:
-    if not isinstance(node, exp.Table):
-        raise SqlError(f"{sql_of(node)} is not a table")
-    return str(node.name)
 
 
 def _spelled(table: TableDefinition, name: str) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from belvedere.errors import CatalogError, SqlError
+from belvedere.errors import SqlError
 from belvedere.pipeline.verify import table_frame
 from belvedere.readers.base_rows import rows_at
 from belvedere.readers.cut import Cut, check_readable, open_cut
@@ -78,9 +78,7 @@ class Query(Result):
         self._db, self._statement = db, statement
         self._names = query.relations(statement)
         state = db.state()
-        self._schemas: dict[str, Schema] = {}
-        for name in self._names:
-            self._schemas[name.lower()] = state.tables[name.lower()].schema if name.lower() in state.tables else _view_schema(state, name)
+        self._schemas: dict[str, Schema] = {name.lower(): state.relation(name).schema for name in self._names}
 
     def to_arrow(self) -> pa.Table:
         """The answer as an Arrow table, computed by DuckDB with Spark's types and rules."""
@@ -101,7 +99,7 @@ class Query(Result):
         for name in self._schemas:
             table = cut.state.tables.get(name)
             frame = table_frame(cut, spark, table) if table else view_frame(store, spark, _readable(cut, name), cut.epoch)
-            names[name] = f"belvedere_{cut.epoch}_{name}"
+            names[name] = f"belvedere_{cut.epoch}_{cut.state.relation(name).id}"  # Spark's temporary views have plain names only
             frame.createOrReplaceTempView(names[name])
         return spark.sql(renamed(self._statement, names))
 
@@ -132,11 +130,3 @@ def _shown(table: pa.Table, rows: int = 20) -> str:
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in cells]
     left = table.num_rows - rows
     return "\n".join([*lines, f"({left} more rows)"] if left > 0 else lines)
-
-
-def _view_schema(state: Any, name: str) -> Schema:
-    try:
-        schema: Schema = state.view(name).schema
-    except CatalogError:
-        raise CatalogError(f"there is no table or view {name}: SHOW TABLES and SHOW MATERIALIZED VIEWS list them") from None
-    return schema

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -14,14 +13,15 @@ from sqlglot import exp
 from belvedere import modify
 from belvedere.cost import Cost, estimate
 from belvedere.cost.text import shown
-from belvedere.errors import SchemaError, SqlError, Unsupported
+from belvedere.errors import SqlError
 from belvedere.operators.graph import bind
 from belvedere.result import Message, Query, Result, Rows
 from belvedere.sql import explain
-from belvedere.sql.dialect import defining_query, parse, sql_of
-from belvedere.sql.expressions import sql_type
+from belvedere.sql.declaration import declared_table, declared_view
+from belvedere.sql.dialect import Token, TokenType, defining_query, parse, words_of
+from belvedere.sql.names import key_option, name_in, plain_name, quoted
 from belvedere.sql.planner import PlannedView, plan_view
-from belvedere.types import Column, Schema, SqlType
+from belvedere.sql.refusal import only
 from belvedere.views import catalog
 from belvedere.views.catalog import CatalogState
 from belvedere.views.definitions import TableDefinition, ViewDefinition
@@ -29,108 +29,68 @@ from belvedere.views.definitions import TableDefinition, ViewDefinition
 if TYPE_CHECKING:
     from belvedere.database import Database
 
-VIEW_OPTIONS = {"key", "consistency"}
-TABLE_OPTIONS = {"before_images"}
-_CONSISTENCY = {"strong"}
+_STATEMENTS = ("SELECT", "INSERT", "UPDATE", "DELETE", "CREATE", "DROP", "SHOW", "DESCRIBE", "EXPLAIN", "REFRESH")
+_EXPLAINED = "EXPLAIN takes the name of a view, a SELECT or a CREATE MATERIALIZED VIEW"
 
 
 def execute(db: Database, text: str) -> Result:
     """Run one statement."""
+    words = words_of(text)
+    if words and words[0].text.upper() in _COMMANDS:
+        return _COMMANDS[words[0].text.upper()](db, text, words)
     statement = parse(text)
-    if isinstance(statement, exp.Command):
-        return _command(db, text)
     for kind, run in _KINDS.items():
         if isinstance(statement, kind):
             return run(db, statement, text)
     if isinstance(statement, exp.Query):
         return Query(db, statement)
-    raise SqlError(f"{type(statement).__name__.upper()} is not understood here")
+    raise _not_understood(words)
+
+
+def _not_understood(words: Sequence[Token]) -> SqlError:
+    first = words[0].text.upper()
+    if first in _STATEMENTS:
+        return SqlError(f"this form of {first} is not understood: docs/sql.md lists those that are")
+    return SqlError(f"{first} is not understood here: a statement begins with {', '.join(_STATEMENTS[:-1])} or {_STATEMENTS[-1]}")
 
 
 def _create(db: Database, statement: exp.Create, text: str) -> Result:
     if statement.kind == "TABLE":
-        return _create_table(db, statement)
-    materialized = any(isinstance(p, exp.MaterializedProperty) for p in _properties(statement))
-    if statement.kind == "VIEW" and materialized:
-        return _create_view(db, statement, text)
-    if statement.kind == "VIEW":
-        raise SqlError("views are materialized here: write CREATE MATERIALIZED VIEW")
-    raise SqlError(f"CREATE {statement.kind} is not understood here: CREATE TABLE and CREATE MATERIALIZED VIEW are")
-
-
-def _create_table(db: Database, statement: exp.Create) -> Result:
-    if not isinstance(statement.this, exp.Schema):
-        raise SqlError("CREATE TABLE needs columns: CREATE TABLE t (id STRING, ..., PRIMARY KEY (id))")
-    if statement.args.get("replace"):
-        raise SqlError("CREATE OR REPLACE TABLE would lose rows: DROP TABLE first")
-    options = _options(statement, TABLE_OPTIONS)
-    columns, key = [], []
-    for part in statement.this.expressions:
-        if isinstance(part, exp.PrimaryKey):
-            key = [e.name for e in part.expressions]
-        elif isinstance(part, exp.ColumnDef):
-            kinds = [c.kind for c in part.args.get("constraints") or []]
-            if any(isinstance(k, exp.PrimaryKeyColumnConstraint) for k in kinds):
-                key.append(part.name)
-            nullable = not any(isinstance(k, exp.NotNullColumnConstraint) and not k.args.get("allow_null") for k in kinds)
-            columns.append(Column(part.name, _column_type(part), nullable))
-        else:
-            raise SqlError(f"{sql_of(part)} is not understood in CREATE TABLE")
-    spelled = {c.name.lower(): c.name for c in columns}
-    schema = Schema(tuple(columns), tuple(spelled.get(k.lower(), k) for k in key))
-    name, exists = _name(statement.this.this), bool(statement.args.get("exists"))
-    images = options.get("before_images", "true").lower()
-    if images not in ("true", "false"):
-        raise SqlError(f"before_images = {images} is not understood: use true or false")
-    made = catalog.create_table(db.store, name, schema, images == "true", exists)
-    return Message(f"table {name} created" if made else f"table {name} exists already")
-
-
-def _column_type(column: exp.ColumnDef) -> SqlType:
-    if column.kind is None:
-        raise SqlError(f"column {column.name} has no type")
-    try:
-        return sql_type(column.kind)
-    except Unsupported as error:
-        raise SchemaError(f"column {column.name}: {error.instead or error}") from error
-
-
-def _create_view(db: Database, statement: exp.Create, text: str) -> Result:
-    options = _options(statement, VIEW_OPTIONS)
-    consistency = options.get("consistency", "strong")
-    if consistency not in _CONSISTENCY:
-        raise SqlError(f"consistency = '{consistency}' is not offered: use 'strong'")
-    key = [part.strip() for part in options.get("key", "").split(",") if part.strip()]
-    if isinstance(statement.this, exp.Schema):
-        raise SqlError("a column list after the view's name is not understood: name the columns with AS in the SELECT")
-    name, exists, again = _name(statement.this), bool(statement.args.get("exists")), bool(statement.args.get("replace"))
-    made = catalog.create_view(db.store, name, defining_query(text), key, consistency, again, exists)
+        table = declared_table(statement)
+        made = catalog.create_table(db.store, table.name, table.schema, table.before_images, table.if_not_exists)
+        return Message(f"table {table.name} created" if made else f"table {table.name} exists already")
+    if statement.kind != "VIEW":
+        raise SqlError(f"CREATE {statement.kind} is not understood here: CREATE TABLE and CREATE MATERIALIZED VIEW are")
+    view = declared_view(statement)
+    made = catalog.create_view(db.store, view.name, defining_query(text), view.key, view.consistency, view.replace, view.if_not_exists)
     if not made:
-        return Message(f"view {name} exists already")
-    return Message(f"view {name} requested: it is built by the next catch_up() or by a running pipeline")
+        return Message(f"view {view.name} exists already")
+    return Message(f"view {view.name} requested: it is built by the next catch_up() or by a running pipeline")
 
 
 def _drop(db: Database, statement: exp.Drop, text: str) -> Result:
-    exists = bool(statement.args.get("exists"))
+    if statement.kind not in ("VIEW", "TABLE"):
+        raise SqlError(f"DROP {statement.kind} is not understood here: DROP TABLE and DROP MATERIALIZED VIEW are")
+    only(statement, {"this", "tables", "kind", "exists", "materialized", "restrict"}, f"DROP {statement.kind}")
+    exists, kind = bool(statement.args.get("exists")), statement.kind.lower()
     said = []
-    for target in statement.args.get("tables") or [statement.this]:
-        name = _name(target)
-        if statement.kind == "VIEW":
+    for name in [plain_name(target, f"DROP {statement.kind}") for target in statement.args.get("tables") or [statement.this]]:
+        if kind == "view":
             there = catalog.drop_view(db.store, name, exists)
-        elif statement.kind == "TABLE":
+        else:
             dropped = catalog.drop_table(db.store, name, exists)
             there = dropped is not None
             if dropped is not None:
                 db.store.base.drop(dropped.id)
-        else:
-            raise SqlError(f"DROP {statement.kind} is not understood here")
-        kind = statement.kind.lower()
         said.append(f"{kind} {name} dropped" if there else f"there is no {kind} {name}")
     return Message(", ".join(said))
 
 
 def _describe(db: Database, statement: exp.Describe, text: str) -> Result:
-    found = _relation(db, _name(statement.this))
+    if str(statement.args.get("kind") or "TABLE") != "TABLE":
+        raise SqlError(f"DESCRIBE {statement.args['kind']} is not understood here: write DESCRIBE and the name of a table or view")
+    only(statement, {"this", "kind"}, "DESCRIBE")
+    found = db.state().relation(plain_name(statement.this, "DESCRIBE"))
     rows = [
         {"column": c.name, "type": str(c.type), "key": found.schema.key.index(c.name) + 1 if c.name in found.schema.key else None}
         for c in found.schema.columns
@@ -139,8 +99,9 @@ def _describe(db: Database, statement: exp.Describe, text: str) -> Result:
 
 
 def _refresh(db: Database, statement: exp.Refresh, text: str) -> Result:
-    if statement.args.get("this") is not None:
-        db.state().view(_name(statement.this))
+    if str(statement.args.get("kind")) != "MATERIALIZED VIEW":
+        raise SqlError("only views are refreshed: write REFRESH MATERIALIZED VIEW v")
+    db.state().view(plain_name(statement.this, "REFRESH MATERIALIZED VIEW"))
     epochs = db.catch_up()
     return Message(f"caught up in {len(epochs)} epoch(s)")
 
@@ -156,28 +117,39 @@ _KINDS: dict[type[exp.Expression], Callable[[Database, Any, str], Result]] = {
 }
 
 
-def _command(db: Database, text: str) -> Result:
-    """Statements that sqlglot leaves to us: SHOW, EXPLAIN and EXPLAIN COST."""
-    words = " ".join(text.strip().rstrip(";").split())
-    if re.fullmatch(r"(?i)show tables", words):
+def _show(db: Database, text: str, words: Sequence[Token]) -> Result:
+    said = [word.text.upper() for word in words[1:]]
+    if said == ["TABLES"]:
         return Rows(_names([(t.name, "table") for t in db.state().tables.values()]))
-    if re.fullmatch(r"(?i)show materialized views|show views", words):
+    if said in (["MATERIALIZED", "VIEWS"], ["VIEWS"]):
         state = db.state()
         return Rows(_names([(v.name, state.status[v.id].state) for v in state.views.values()], "state"))
-    if match := re.fullmatch(r"(?i)show create (?:table|view|materialized view) (\S+)", words):
-        return Message(create_text(_relation(db, match[1].strip("`"))))
-    if match := re.fullmatch(r"(?is)explain\s+cost\s+(.*)", text.strip().rstrip(";")):
-        return Message(shown(cost(db, match[1].strip())))
-    if match := re.fullmatch(r"(?is)explain\s+(.*)", text.strip().rstrip(";")):
-        return Message(_explain(db, match[1].strip()))
-    raise SqlError(f"this statement is not understood: {words.split(' ')[0].upper()} ...")
+    for kind in (["TABLE"], ["VIEW"], ["MATERIALIZED", "VIEW"]):
+        name = name_in(words[len(kind) + 2 :]) if said[: len(kind) + 1] == ["CREATE", *kind] else None
+        if name is not None:
+            return Message(create_text(db.state().relation(name)))
+    raise SqlError("this form of SHOW is not understood: write SHOW TABLES, SHOW MATERIALIZED VIEWS or SHOW CREATE TABLE and a name")
+
+
+def _explained(db: Database, text: str, words: Sequence[Token]) -> Result:
+    """EXPLAIN and EXPLAIN COST."""
+    of_cost = len(words) > 2 and words[1].text.upper() == "COST" and words[1].token_type != TokenType.IDENTIFIER
+    place = 2 if of_cost else 1
+    if len(words) <= place:
+        raise SqlError(f"{_EXPLAINED}: write one of them after EXPLAIN")
+    what = text[words[place].start :]
+    return Message(shown(cost(db, what)) if of_cost else _explain(db, what))
+
+
+_COMMANDS: dict[str, Callable[[Database, str, Sequence[Token]], Result]] = {"SHOW": _show, "EXPLAIN": _explained}
 
 
 def _explain(db: Database, what: str) -> str:
     """EXPLAIN of a view's name, or of a CREATE MATERIALIZED VIEW or SELECT as if it were one."""
     state = db.state()
-    if re.fullmatch(r"[`\w]+", what):
-        view = state.view(what.strip("`"))
+    known = name_in(words_of(what))
+    if known is not None:
+        view = state.view(known)
         return explain.explain(view.planned, view.name, list(state.tables.values()), users(state, view.id) if view.bound else {})
     name, planned = _trial(state, what)
     return explain.explain(planned, name, list(state.tables.values()), users(state))
@@ -187,8 +159,9 @@ def cost(db: Database, what: str) -> Cost:
     """What a view would cost: a CREATE MATERIALIZED VIEW or SELECT as if it were one, or a view that is there, by its name."""
     state = db.state()
     tables = list(state.tables.values())
-    if re.fullmatch(r"[`\w]+", what):
-        view = state.view(what.strip("`"))
+    known = name_in(words_of(what))
+    if known is not None:
+        view = state.view(known)
         if view.bound:
             return estimate(db.store, view.name, view.planned, tables, users(state, view.id))
         what = create_text(view)
@@ -199,14 +172,14 @@ def cost(db: Database, what: str) -> Cost:
 def _trial(state: CatalogState, what: str) -> tuple[str, PlannedView]:
     """The plan that a view would have, with the nodes that it would share; new nodes have negative ids."""
     statement = parse(what)
-    created = isinstance(statement, exp.Create)
-    options = _options(statement, VIEW_OPTIONS) if created else {}
-    key = [part.strip() for part in options.get("key", "").split(",") if part.strip()]
+    view = declared_view(statement) if isinstance(statement, exp.Create) else None
+    if view is None and not isinstance(statement, exp.Query):
+        raise SqlError(f"{_EXPLAINED}, not {words_of(what)[0].text.upper()}")
     others = [v.info for v in state.views.values()]
-    planned = plan_view(defining_query(what) if created else what, key, [t.info for t in state.tables.values()], others)
+    planned = plan_view(defining_query(what) if view else what, view.key if view else (), [t.info for t in state.tables.values()], others)
     existing = {n.id: n for v in state.definitions() for n in v.nodes}
     nodes = bind(planned.nodes, existing.values(), count(-1, -1).__next__)
-    return _name(statement.this) if created else "(query)", replace(planned, nodes=nodes)
+    return view.name if view else "(query)", replace(planned, nodes=nodes)
 
 
 def users(state: CatalogState, but: int = 0) -> dict[int, list[str]]:
@@ -220,42 +193,14 @@ def users(state: CatalogState, but: int = 0) -> dict[int, list[str]]:
 
 def create_text(found: TableDefinition | ViewDefinition) -> str:
     """The statement that would create it again."""
+    name = quoted(found.name)
     if isinstance(found, ViewDefinition):
-        key = f" WITH (key = '{', '.join(found.key)}')" if found.key else ""
-        return f"CREATE MATERIALIZED VIEW {found.name}{key} AS {found.select}"
-    lines = [f"{c.name} {str(c.type).upper()}{'' if c.nullable else ' NOT NULL'}" for c in found.schema.columns]
-    body = ", ".join([*lines, f"PRIMARY KEY ({', '.join(found.schema.key)})"])
-    return f"CREATE TABLE {found.name} ({body})" + ("" if found.before_images else " WITH (before_images = false)")
-
-
-def _relation(db: Database, name: str) -> TableDefinition | ViewDefinition:
-    state = db.state()
-    return state.tables[name.lower()] if name.lower() in state.tables else state.view(name)
+        key = f" WITH (key = {key_option(found.key)})" if found.key else ""
+        return f"CREATE MATERIALIZED VIEW {name}{key} AS {found.select}"
+    lines = [f"{quoted(c.name)} {str(c.type).upper()}{'' if c.nullable else ' NOT NULL'}" for c in found.schema.columns]
+    body = ", ".join([*lines, f"PRIMARY KEY ({', '.join(map(quoted, found.schema.key))})"])
+    return f"CREATE TABLE {name} ({body})" + ("" if found.before_images else " WITH (before_images = false)")
 
 
 def _names(rows: list[tuple[str, str]], second: str = "kind") -> pa.Table:
     return pa.table({"name": pa.array([r[0] for r in rows], pa.string()), second: pa.array([r[1] for r in rows], pa.string())})
-
-
-def _name(node: Any) -> str:
-    if not isinstance(node, exp.Table) or node.db:
-        raise SqlError(f"{sql_of(node)} is not a plain name")
-    return str(node.name)
-
-
-def _properties(statement: exp.Create) -> list[exp.Expression]:
-    properties = statement.args.get("properties")
-    return list(properties.expressions) if properties else []
-
-
-def _options(statement: exp.Create, known: set[str]) -> dict[str, str]:
-    options = {}
-    for p in _properties(statement):
-        if isinstance(p, exp.MaterializedProperty):
-            continue
-        name = p.name.lower() if isinstance(p, exp.Property) else type(p).__name__
-        if name not in known:
-            raise SqlError(f"unknown option {name}: {', '.join(sorted(known))} can be set")
-        value = p.args["value"]
-        options[name] = value.name if isinstance(value, exp.Literal) else sql_of(value)
-    return options

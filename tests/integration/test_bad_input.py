@@ -93,6 +93,11 @@ def test_a_single_row_that_does_not_fit_is_refused(db: belvedere.Database, row: 
         ("UPDATE orders SET id = 'x'", SqlError, "part of the key"),
         ("UPDATE orders SET amount = 1 / 0", SqlError, "nothing was changed"),
         ("DELETE FROM orders WHERE nope = 1", SqlError, "there is no column nope"),
+        ("DELETE FROM orders LIMIT 0", Unsupported, "LIMIT is not supported in DELETE"),
+        ("DELETE FROM other.orders", SqlError, "no database in front"),
+        ("DELETE orders", SqlError, "DELETE FROM"),
+        ("INSERT INTO orders (id, id) VALUES ('a', 'b')", SqlError, "column id is listed twice"),
+        ("CREATE TABLE t (a INT DEFAULT 5, PRIMARY KEY (a))", Unsupported, "DEFAULT 5 of column a"),
         ("SELECT * FROM nowhere", CatalogError, "no table or view nowhere"),
         ("REFRESH MATERIALIZED VIEW nope", CatalogError, "there is no view nope"),
         ("", SqlError, "no statement"),
@@ -157,3 +162,17 @@ def test_rows_that_raise_do_not_stop_the_epochs(db: belvedere.Database) -> None:
     assert {v.name: v.errors for v in db.status().views} == {"shares": 0, "sums": 0}
     assert db.view("sums").get("apac") == {"region": "apac", "total": 2**62}
     assert len(db.view("shares")) == 2
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("name", ["v w.x", "größe", "a`b", "select", "on"])
+def test_spark_reads_and_verifies_relations_with_odd_names(tmp_path: Path, spark: Any, name: str) -> None:
+    odd = "`" + name.replace("`", "``") + "`"
+    with belvedere.open(tmp_path / "odd", spark=spark) as db:
+        db._runner = LocalRunner(db.store)
+        db.sql(f"CREATE TABLE base ({odd} INT PRIMARY KEY, a INT); INSERT INTO base VALUES (1, 5), (2, 5)")
+        db.sql(f"CREATE MATERIALIZED VIEW {odd} AS SELECT {odd}, a FROM base ORDER BY a LIMIT 1")
+        db.catch_up()
+        read = db.sql(f"SELECT {odd}.*, base.{odd} AS other FROM {odd} JOIN base ON {odd}.{odd} = base.{odd}").to_spark()
+        assert [row.asDict() for row in read.collect()] == [{name: 1, "a": 5, "other": 1}]
+        assert db.verify(name).ok

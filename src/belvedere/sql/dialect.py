@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 import logging
+import re
 from typing import Any, ClassVar
 
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
 from sqlglot.generators.spark import SparkGenerator
+from sqlglot.tokenizer_core import Token, TokenType
 
 from belvedere.errors import SqlError
 from belvedere.sql.expressions.dialect import SparkSql
 
+__all__ = ["Token", "TokenType", "defining_query", "parse", "split", "sql_of", "words_of"]
+
 logging.getLogger("sqlglot").setLevel(logging.ERROR)  # it warns about statements that we read ourselves
+
+
+class _Words(SparkSql):
+    """As SparkSql, but what follows SHOW and EXPLAIN is words too, not one text up to the next semicolon."""
+
+    class Tokenizer(SparkSql.Tokenizer):
+        COMMANDS: ClassVar = set()
 
 
 def parse(text: str) -> Any:
@@ -21,34 +32,44 @@ def parse(text: str) -> Any:
     try:
         statements = [s for s in sqlglot.parse(text, dialect=SparkSql) if s is not None]
     except (ParseError, TokenError) as error:
-        raise SqlError(f"this is not valid SQL: {_first_line(error)}") from error
-    if len(statements) != 1:
+        raise _invalid(error) from error
+    if not statements:
+        raise SqlError("there is no statement in this text")
+    if len(statements) > 1:
         raise SqlError(f"one statement at a time, please: found {len(statements)}")
     return statements[0]
 
 
-def split(text: str) -> list[str]:
-    """The statements of a script, as the user wrote them."""
+def words_of(text: str) -> list[Token]:
+    """The words and signs of a text, without comments."""
+    if not isinstance(text, str):
+        raise SqlError(f"a statement is text: pass a str, not {type(text).__name__}")
     try:
-        tokens = sqlglot.tokenize(text, dialect=SparkSql)
+        return list(sqlglot.tokenize(text, dialect=_Words))
     except TokenError as error:
-        raise SqlError(f"this is not valid SQL: {_first_line(error)}") from error
-    parts, start = [], 0
-    for token in tokens:
-        if token.token_type == sqlglot.TokenType.SEMICOLON:
-            parts.append(text[start : token.start])
-            start = token.end + 1
-    return [part.strip() for part in [*parts, text[start:]] if part.strip()]
+        raise _invalid(error) from error
+
+
+def split(text: str) -> list[str]:
+    """The statements of a script, as the user wrote them; a part with nothing but comments is none."""
+    parts, start, empty = [], 0, True
+    for word in words_of(text):
+        if word.token_type == TokenType.SEMICOLON:
+            parts += [] if empty else [text[start : word.start]]
+            start, empty = word.end + 1, True
+        else:
+            empty = False
+    return [part.strip() for part in [*parts, *([] if empty else [text[start:]])]]
 
 
 def defining_query(text: str) -> str:
     """The SELECT of a CREATE ... AS SELECT statement, as the user wrote it."""
     depth = 0
-    for token in sqlglot.tokenize(text, dialect=SparkSql):
-        depth += {"(": 1, ")": -1}.get(token.text, 0)
-        if token.token_type == sqlglot.TokenType.ALIAS and depth == 0:
-            return text[token.end + 1 :].strip().rstrip(";").strip()
-    raise SqlError("the statement has no AS SELECT part")
+    for word in words_of(text):
+        depth += {TokenType.L_PAREN: 1, TokenType.R_PAREN: -1}.get(word.token_type, 0)
+        if word.token_type == TokenType.ALIAS and depth == 0:
+            return text[word.end + 1 :].strip().rstrip(";").strip()
+    raise SqlError("the statement has no AS SELECT part: write CREATE MATERIALIZED VIEW v AS SELECT ...")
 
 
 class _Written(SparkSql):
@@ -62,5 +83,17 @@ def sql_of(node: Any) -> str:
     return str(node.sql(dialect=_Written))
 
 
-def _first_line(error: Exception) -> str:
-    return str(error).split("\n", 1)[0].replace("\x1b[4m", "").replace("\x1b[0m", "")
+def _invalid(error: ParseError | TokenError) -> SqlError:
+    """sqlglot's message without the names of its classes."""
+    if isinstance(error, TokenError):
+        mark = re.match(r"Missing (.+) from", str(error.__cause__))
+        return SqlError(f"this is not valid SQL: {f'a {mark[1]}' if mark else 'a quote or a comment'} is opened and never closed")
+    found = error.errors[0]
+    what, at = found["description"], found["highlight"]
+    if match := re.match(r"Expected (.*) but got <Token .*?text: (.*?), line:", what, re.DOTALL):
+        what = f"a {match[1]} is missing after {at}" if match[2] == "SENTINEL" else f"a {match[1]} is expected, not {match[2]}"
+    elif what.startswith("Required keyword"):
+        what = f"something is missing at {at}"
+    elif what.startswith("Invalid expression"):
+        what = f"{at} is not expected here"
+    return SqlError(f"this is not valid SQL: {what} (line {found['line']}, column {max(found['col'] - len(at) + 1, 1)})")

@@ -23,6 +23,7 @@ from belvedere.operators.arrange import Arrange
 from belvedere.operators.graph import Node, Source
 from belvedere.operators.sinks import BagSink, KeyedSink
 from belvedere.sql.dialect import parse, sql_of
+from belvedere.sql.names import quoted_in
 from belvedere.sql.plan.context import Context, TableInfo, ViewInfo
 from belvedere.sql.plan.queries import answer
 from belvedere.sql.plan.relation import reworded
@@ -79,5 +80,5 @@ def plan_view(select: str, key: Sequence[str], tables: Sequence[TableInfo], view
 
 def _checked(query: exp.Expr, context: Context) -> str:
     for order, more in context.ties.values():
-        order.set("expressions", [*order.expressions, *more])
+        order.set("expressions", [*order.expressions, *map(quoted_in, more)])
     return sql_of(query)

@@ -35,11 +35,12 @@ class Scope:
     def find(self, column: exp.Column) -> Field:
         wanted, relation = column.name.lower(), column.table.lower()
         found = [f for f in self.fields if f.name.lower() == wanted and (not relation or f.relation.lower() == relation)]
+        found = [] if column.args.get("db") else found
         if len(found) == 1:
             return found[0]
-        name = f"{column.table}.{column.name}" if relation else column.name
+        name = ".".join(part.name for part in column.parts)
         if not found:
-            known = ", ".join(dict.fromkeys(f.name for f in self.fields))
+            known = ", ".join(dict.fromkeys(f.name for f in self.fields)) or "none"
             raise SqlError(f"there is no column {name}: the columns are {known}")
         raise SqlError(f"column {name} is ambiguous: write it with its table")
 

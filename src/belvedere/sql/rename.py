@@ -23,7 +23,7 @@ def renamed(query: Any, names: Mapping[str, str]) -> str:
         if isinstance(node, exp.Table) and not node.db and node.name.lower() in wanted.keys() - hidden:
             alias, other = node.alias_or_name, exp.to_table(wanted[node.name.lower()])
             node.set("this", other.this)
-            node.set("alias", exp.TableAlias(this=exp.to_identifier(alias)))
+            node.set("alias", exp.TableAlias(this=exp.to_identifier(alias, quoted=True)))
         for child in list(node.iter_expressions()):
             if child is not definitions:
                 visit(child, hidden)

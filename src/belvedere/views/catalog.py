@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from belvedere.errors import CatalogError, SchemaError
+from belvedere.sql.names import check_names
 from belvedere.sql.planner import plan_view
 from belvedere.stores.base import CatalogTransaction, Store
 from belvedere.types import Epoch, Position, Schema
@@ -73,6 +74,12 @@ class CatalogState:
         if name.lower() in self.tables:
             raise CatalogError(f"{name} is a table: use table({name!r})")
         return _named(self.views, name, "view", "SHOW MATERIALIZED VIEWS")
+
+    def relation(self, name: str) -> TableDefinition | ViewDefinition:
+        found = self.tables.get(name.lower()) or self.views.get(name.lower())
+        if found is None:
+            raise CatalogError(f"there is no table or view {name}: SHOW TABLES and SHOW MATERIALIZED VIEWS list them")
+        return found
 
     def definitions(self) -> list[ViewDefinition]:
         return [*self.views.values(), *self.building.values()]
@@ -133,6 +140,8 @@ def create_table(store: Store, name: str, schema: Schema, before_images: bool, i
 
 
 def _check_table(name: str, schema: Schema) -> None:
+    check_names("the table", [name])
+    check_names(f"a column of table {name}", schema.names)
     if not schema.key:
         raise SchemaError(f"table {name} has no key: add PRIMARY KEY (column, ...)")
     seen: set[str] = set()
@@ -142,6 +151,8 @@ def _check_table(name: str, schema: Schema) -> None:
         seen.add(column.name.lower())
     for key in schema.key:
         schema.column(key)
+        if schema.key.count(key) > 1:
+            raise SchemaError(f"the key of table {name} lists {key} twice: list it once")
 
 
 def _exists(t: CatalogTransaction, name: str, allowed: bool, kind: str) -> bool:
@@ -151,6 +162,8 @@ def _exists(t: CatalogTransaction, name: str, allowed: bool, kind: str) -> bool:
     found = json.loads(entry)["kind"]
     if allowed and found == kind:
         return True
+    if found != kind:
+        raise CatalogError(f"a {found} {name} exists already: choose another name, or drop it first")
     raise CatalogError(f"a {found} {name} exists already: drop it first, or use {'IF NOT EXISTS' if kind == 'table' else 'OR REPLACE'}")
 
 
@@ -158,6 +171,7 @@ def create_view(
     store: Store, name: str, select: str, key: Sequence[str], consistency: str, replace_it: bool = False, if_not_exists: bool = False
 ) -> bool:
     """Register a view as requested; a coordinator loads it and makes it live between two epochs (rule R7)."""
+    check_names("the view", [name])
 
     def body(t: CatalogTransaction) -> bool:
         entry = t.get(f"name/{name.lower()}")
@@ -210,7 +224,9 @@ def drop_view(store: Store, name: str, if_exists: bool = False) -> bool:
         entry = json.loads(t.get(f"name/{name.lower()}") or b"null")
         if entry is None and if_exists:
             return False
-        if entry is None or entry["kind"] != "view":
+        if entry is not None and entry["kind"] == "table":
+            raise CatalogError(f"{name} is a table: use DROP TABLE")
+        if entry is None:
             raise CatalogError(f"there is no view {name}: SHOW MATERIALIZED VIEWS lists them")
         _refuse_readers(read_state(t), name, "dropped")
         for view in filter(None, (entry["id"], entry.get("next"))):
@@ -227,6 +243,8 @@ def drop_table(store: Store, name: str, if_exists: bool = False) -> TableDefinit
         state = read_state(t)
         if if_exists and name.lower() not in state.tables:
             return None
+        if name.lower() in state.views:
+            raise CatalogError(f"{name} is a view: use DROP MATERIALIZED VIEW")
         table = state.table(name)
         users = {v.name for v in state.definitions() if table.id in v.planned.sources}
         if users:

@@ -11,7 +11,7 @@ from belvedere.sql.expressions.casts import cast_to
 from belvedere.sql.expressions.coercion import aggregate_type, common_type
 from belvedere.sql.expressions.dialect import SparkSql, parse
 from belvedere.sql.expressions.engine import connect
-from belvedere.sql.expressions.lowering import lower, lower_condition, sql_type
+from belvedere.sql.expressions.lowering import is_volatile, lower, lower_condition, sql_type
 from belvedere.sql.expressions.supported import SUPPORTED, Supported
 from belvedere.sql.expressions.typed import Resolver, Typed, raise_sql
 
@@ -25,6 +25,7 @@ __all__ = [
     "cast_to",
     "common_type",
     "connect",
+    "is_volatile",
     "lower",
     "lower_condition",
     "parse",

@@ -58,8 +58,13 @@ def _refuse_foreign(node: exp.Expr) -> None:
         raise Unsupported("a window function")
     if isinstance(node, exp.AggFunc):
         raise Unsupported(f"aggregate function {node.key} inside a scalar expression")
-    if isinstance(node, _VOLATILE_NODES) or (isinstance(node, exp.Anonymous) and str(node.this).lower() in _VOLATILE):
+    if is_volatile(node):
         raise Unsupported(f"{node.sql('spark')}, which is different at every evaluation", "write the value into a column of the base table")
+
+
+def is_volatile(node: exp.Expr) -> bool:
+    """Whether a call is different at every evaluation."""
+    return isinstance(node, _VOLATILE_NODES) or (isinstance(node, exp.Anonymous) and str(node.this).lower() in _VOLATILE)
 
 
 def _apply(node: exp.Expr, step: Lower) -> Typed:

@@ -73,7 +73,8 @@ def items_of(query: exp.Select, names: Names) -> list[Item]:
             raise Unsupported(text_of(node))
         written = node.this if isinstance(node, exp.Alias) else node
         refuse_subqueries(written, "")
-        items.append(Item(node.alias or default_name(node), bind(written, _input_first(names, aliases)), written))
+        name = node.alias if isinstance(node, exp.Alias) else default_name(node)
+        items.append(Item(name, bind(written, _input_first(names, aliases)), written))
         if isinstance(node, exp.Alias):
             aliases[node.alias.lower()] = items[-1].node
     return items

@@ -33,7 +33,7 @@ def answer(query: exp.Expr, context: Context) -> Answer:
         return _first(query, answer(query.this, context), context)
     if isinstance(query, exp.Values):
         raise Unsupported("VALUES", "insert the rows into a table")
-    raise SqlError(f"a view is defined by a SELECT, not by {type(query).__name__.upper()}")
+    raise SqlError(f"a view is defined by a SELECT, not by {text_of(query).split()[0]}")
 
 
 def _first(query: exp.Expr, found: Answer, context: Context) -> Answer:

@@ -17,6 +17,7 @@ from belvedere.errors import SqlError
 from belvedere.operators.arrange import Arrange
 from belvedere.operators.select import IDENTITY
 from belvedere.operators.sinks import BagSink, KeyedSink
+from belvedere.sql.names import check_names
 from belvedere.sql.plan.context import Answer, Context
 from belvedere.sql.plan.joining import check_bounded
 from belvedere.sql.plan.nodes import WANTED
@@ -90,6 +91,7 @@ def _places(found: Answer, parts: Sequence[frozenset[str]]) -> tuple[int, ...] |
 
 def _distinct_names(found: Answer) -> list[str]:
     seen: set[str] = set()
+    check_names("a column of the view", [f.name for f in found.fields])
     for field in found.fields:
         if field.name.lower() in seen:
             raise SqlError(f"two columns of the view are called {field.name}: name them apart with AS")

@@ -11,6 +11,7 @@ from belvedere.errors import SqlError, Unsupported
 from belvedere.operators.graph import Source
 from belvedere.sql.binding import Field, bind, text_of
 from belvedere.sql.dialect import parse
+from belvedere.sql.names import qualified
 from belvedere.sql.plan.conditions import conjuncts
 from belvedere.sql.plan.context import Answer, Context, TableInfo
 from belvedere.sql.plan.identity import of_columns
@@ -103,7 +104,7 @@ def _table(node: exp.Table, context: Context) -> Answer:
     if not isinstance(node.this, exp.Identifier):
         raise Unsupported(f"{text_of(node)} in FROM")
     if node.args.get("db"):
-        raise SqlError(f"{text_of(node)}: tables and views here have no database in front of their names")
+        raise qualified(part.name for part in node.parts)
     name = node.name.lower()
     if name in context.ctes:
         cte = context.ctes[name]

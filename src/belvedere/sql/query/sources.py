@@ -10,6 +10,7 @@ from sqlglot import exp
 from belvedere.errors import SqlError
 from belvedere.sql.binding import Field, bind, text_of
 from belvedere.sql.expressions import Typed, cast_to, common_type
+from belvedere.sql.names import qualified
 from belvedere.sql.query.context import Context
 from belvedere.sql.query.refusal import NotAnswered, only
 from belvedere.sql.query.stage import Output, Relation, Stage, stage_of
@@ -78,7 +79,7 @@ def _table(node: exp.Table, context: Context) -> Relation:
     if not isinstance(node.this, exp.Identifier):
         raise NotAnswered(f"{text_of(node.this)} in FROM")
     if node.args.get("db"):
-        raise SqlError(f"{text_of(node)}: tables and views here have no database in front of their names")
+        raise qualified(part.name for part in node.parts)
     return context.relation(node.name)
 
 

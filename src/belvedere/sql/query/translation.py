@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from belvedere.errors import SqlError
 from belvedere.sql.binding import text_of
+from belvedere.sql.names import qualified
 from belvedere.sql.query.context import Context
 from belvedere.sql.query.ordering import TAIL, ordered
 from belvedere.sql.query.refusal import NotAnswered, only, reworded
@@ -36,6 +37,8 @@ def relations(query: exp.Expr) -> list[str]:
         for cte in definitions.expressions if definitions else []:
             visit(cte.this, ctes)
             ctes |= {cte.alias.lower()}
+        if isinstance(node, exp.Table) and node.args.get("db"):
+            raise qualified(part.name for part in node.parts)
         if isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier) and node.name.lower() not in ctes:
             found.setdefault(node.name.lower(), node.name)
         for child in node.iter_expressions():

@@ -1,0 +1,168 @@
+"""CREATE TABLE and CREATE MATERIALIZED VIEW as values. What would not be obeyed is refused, so that nobody relies on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlglot import exp
+
+from belvedere.errors import SchemaError, SqlError, Unsupported
+from belvedere.sql.dialect import sql_of
+from belvedere.sql.expressions import sql_type
+from belvedere.sql.names import key_names, plain_name
+from belvedere.sql.refusal import Refused, only
+from belvedere.types import Column, Schema, SqlType
+
+_TABLE, _VIEW = "CREATE TABLE", "CREATE MATERIALIZED VIEW"
+_CONSISTENCY = {"strong"}
+_INSTEAD: dict[type[exp.Expr], str] = {
+    exp.DefaultColumnConstraint: "give the value at INSERT or put",
+    exp.CheckColumnConstraint: "check values before you write them",
+    exp.UniqueColumnConstraint: "only the PRIMARY KEY is unique",
+    exp.Reference: "rows of other tables are not looked at when you write",
+    exp.ForeignKey: "rows of other tables are not looked at when you write",
+    exp.GeneratedAsIdentityColumnConstraint: "give the value at INSERT or put",
+    exp.ComputedColumnConstraint: "compute it in a view",
+    exp.CommentColumnConstraint: "write it behind -- instead",
+    exp.SchemaCommentProperty: "write it behind -- instead",
+    exp.Constraint: "leave out CONSTRAINT and the name",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredTable:
+    name: str
+    schema: Schema
+    before_images: bool
+    if_not_exists: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredView:
+    name: str
+    key: tuple[str, ...]
+    consistency: str
+    replace: bool
+    if_not_exists: bool
+
+
+def declared_table(statement: exp.Create) -> DeclaredTable:
+    if not isinstance(statement.this, exp.Schema):
+        raise SqlError("CREATE TABLE needs columns: CREATE TABLE t (id STRING, ..., PRIMARY KEY (id))")
+    if statement.args.get("replace"):
+        raise SqlError("CREATE OR REPLACE TABLE would lose rows: DROP TABLE first")
+    if statement.expression:
+        raise Refused("AS SELECT", _TABLE, "create the table, then INSERT INTO it")
+    only(statement, {"this", "kind", "exists", "properties"}, _TABLE)
+    options = _options(statement, {"before_images"}, _TABLE)
+    images = options.get("before_images", "true").lower()
+    if images not in ("true", "false"):
+        raise SqlError(f"before_images = {images} is not understood: use true or false")
+    name = plain_name(statement.this.this, _TABLE)
+    return DeclaredTable(name, _schema(statement.this.expressions), images == "true", bool(statement.args.get("exists")))
+
+
+def _schema(parts: list[Any]) -> Schema:
+    columns, keys, nullable = [], [], set()
+    for part in parts:
+        if isinstance(part, exp.PrimaryKey):
+            keys.append(_key(part))
+        elif isinstance(part, exp.ColumnDef):
+            kinds = _kinds(part)
+            nulls = [bool(k.args.get("allow_null")) for k in kinds if isinstance(k, exp.NotNullColumnConstraint)]
+            keys += [[part.name] for k in kinds if isinstance(k, exp.PrimaryKeyColumnConstraint)]
+            nullable |= {part.name.lower()} if any(nulls) else set()
+            columns.append(Column(part.name, _column_type(part), all(nulls)))
+        elif isinstance(part, exp.Identifier):
+            raise SqlError(f"column {part.name} has no type: write {part.name} STRING, or another type")
+        else:
+            raise Refused(sql_of(part), _TABLE, _INSTEAD.get(_kind(part), "leave it out"))
+    if len(keys) > 1:
+        raise SchemaError("a table has one PRIMARY KEY: write PRIMARY KEY (a, b) once, after the columns")
+    spelled = {c.name.lower(): c.name for c in columns}
+    schema = Schema(tuple(columns), tuple(spelled.get(k.lower(), k) for k in (keys[0] if keys else [])))
+    never = {k.lower() for k in schema.key} | {c.name.lower() for c in columns if not c.nullable}
+    for column in sorted(nullable & never):
+        raise SchemaError(f"column {spelled[column]} cannot be NULL, but is declared NULL: leave out NULL")
+    return schema
+
+
+def _key(part: exp.PrimaryKey) -> list[str]:
+    only(part, {"expressions", "include"}, "PRIMARY KEY")
+    if part.args.get("include"):
+        only(part.args["include"], (), "PRIMARY KEY")
+    for column in part.expressions:
+        if not isinstance(column, exp.Identifier):
+            raise Refused(sql_of(column), "PRIMARY KEY", "list columns by their names")
+    return [column.name for column in part.expressions]
+
+
+def _kinds(column: exp.ColumnDef) -> list[Any]:
+    """The constraints of a column, all of which are obeyed."""
+    if not isinstance(column.this, exp.Identifier):
+        raise SqlError(f"{sql_of(column.this)} is not the name of a column: write a name with a dot in backquotes")
+    only(column, {"this", "kind", "constraints"}, _TABLE)
+    kinds = []
+    for constraint in column.args.get("constraints") or []:
+        if constraint.args.get("this"):
+            raise Refused(sql_of(constraint), _TABLE, _INSTEAD[exp.Constraint])
+        kind = constraint.args["kind"]
+        if not isinstance(kind, exp.NotNullColumnConstraint | exp.PrimaryKeyColumnConstraint):
+            raise Refused(f"{sql_of(kind)} of column {column.name}", _TABLE, _INSTEAD.get(type(kind), "leave it out"))
+        only(kind, {"allow_null"}, "PRIMARY KEY")
+        kinds.append(kind)
+    return kinds
+
+
+def _kind(part: exp.Expr) -> type[exp.Expr]:
+    """What a constraint with a name is; PRIMARY KEY only has to lose its name."""
+    inner = part.expressions[0] if isinstance(part, exp.Constraint) and part.expressions else part
+    return type(part) if isinstance(inner, exp.PrimaryKey) else type(inner)
+
+
+def _column_type(column: exp.ColumnDef) -> SqlType:
+    if column.kind is None:
+        raise SqlError(f"column {column.name} has no type: write {column.name} STRING, or another type")
+    try:
+        return sql_type(column.kind)
+    except Unsupported as error:
+        raise SchemaError(f"column {column.name}: {error.instead or error}") from error
+
+
+def declared_view(statement: exp.Create) -> DeclaredView:
+    if statement.kind != "VIEW" or not any(isinstance(p, exp.MaterializedProperty) for p in _properties(statement)):
+        raise SqlError("views are materialized here: write CREATE MATERIALIZED VIEW")
+    if isinstance(statement.this, exp.Schema):
+        raise SqlError("a column list after the view's name is not understood: name the columns with AS in the SELECT")
+    only(statement, {"this", "kind", "exists", "replace", "properties", "expression"}, _VIEW)
+    options = _options(statement, {"key", "consistency"}, _VIEW)
+    consistency = options.get("consistency", "strong")
+    if consistency not in _CONSISTENCY:
+        raise SqlError(f"consistency = '{consistency}' is not offered: use 'strong'")
+    key = tuple(key_names(options.get("key", "")))
+    return DeclaredView(
+        plain_name(statement.this, _VIEW), key, consistency, bool(statement.args.get("replace")), bool(statement.args.get("exists"))
+    )
+
+
+def _properties(statement: exp.Create) -> list[exp.Expr]:
+    properties = statement.args.get("properties")
+    return list(properties.expressions) if properties else []
+
+
+def _options(statement: exp.Create, known: set[str], what: str) -> dict[str, str]:
+    options: dict[str, str] = {}
+    for p in _properties(statement):
+        if isinstance(p, exp.MaterializedProperty):
+            continue
+        if type(p) is not exp.Property:
+            raise Refused(sql_of(p).strip(), what, _INSTEAD.get(type(p), "leave it out"))
+        name = p.name.lower()
+        if name not in known:
+            raise SqlError(f"unknown option {name}: {', '.join(sorted(known))} can be set")
+        if name in options:
+            raise SqlError(f"the option {name} is given twice: give it once")
+        value = p.args["value"]
+        options[name] = value.name if isinstance(value, exp.Literal) else sql_of(value)
+    return options
