@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
 from belvedere import statements
-from belvedere.errors import LeaseLost, SqlError, Stale, Timeout
+from belvedere.errors import CatalogError, LeaseLost, SqlError, Stale, StoreError, Timeout
 from belvedere.pipeline.coordinator import Coordinator, EpochReport, Runner, Settings
-from belvedere.pipeline.handle import Pipeline
+from belvedere.pipeline.handle import Pipeline, check_seconds, interval
 from belvedere.pipeline.local import LocalRunner
 from belvedere.pipeline.repair import repair
 from belvedere.pipeline.verify import Verification, verify
@@ -57,10 +59,11 @@ class Database:
         return answer
 
     def table(self, name: str) -> Table:
-        return Table(self.store, self.state().table(name), self.wrote if self._token is not None else None)
+        return Table(self.store, self.state().table(_name("table", name)), self.wrote if self._token is not None else None)
 
     def view(self, name: str) -> View:
-        return View(self.store, self._cache, name, lambda: self.spark, self.await_session if self._token is not None else None)
+        before = self.await_session if self._token is not None else None
+        return View(self.store, self._cache, _name("view", name), lambda: self.spark, before)
 
     def state(self) -> CatalogState:
         return self._cache.state()
@@ -80,26 +83,39 @@ class Database:
         """Return when everything written so far is in every view, and every requested view is live.
 
         Runs epochs itself, or waits for the coordinator that is alive. `max_rows` bounds the operations of an epoch.
+        After `timeout` seconds no epoch is begun, and if there is something left to do, Timeout is raised; with 0, at once.
         """
+        settings = _settings(max_rows)
+        check_seconds("timeout", timeout)
         target = self.store.base.end()
+        if self._covers(target):
+            return []
+        if timeout == 0:
+            raise self._late(timeout, target)
         reports: list[EpochReport] = []
-        coordinator = self._coordinator(max_rows)
+        coordinator = self._coordinator(settings)
+        deadline = math.inf if timeout is None else time.monotonic() + timeout
 
         def caught_up() -> bool | None:
             if self._covers(target):
                 return True
             if coordinator.acquire():
-                reports.extend(self._run_epochs(coordinator, target))
+                reports.extend(self._run_epochs(coordinator, target, deadline))
             return self._covers(target) or None
 
         if wait_until(caught_up, timeout) is None:
-            head = Head.from_bytes(self.store.catalog.get_one("head"))
-            raise Timeout(f"after {timeout:g} s the views are at {head.vector}, not yet at {target}", reached=head.vector)
+            raise self._late(timeout or 0, target)
         return reports
 
-    def _run_epochs(self, coordinator: Coordinator, target: dict[str, Position]) -> Iterator[EpochReport]:
+    def _late(self, timeout: float, target: dict[str, Position]) -> Timeout:
+        vector = Head.from_bytes(self.store.catalog.get_one("head")).vector
+        behind = sum(max(0, position - vector.get(stream, 0)) for stream, position in target.items())
+        what = f"{behind:,} operation(s) are not in the views" if behind else "a view is still being built"
+        return Timeout(f"after {timeout:g} s {what}: allow more time, or keep a pipeline running", reached=vector)
+
+    def _run_epochs(self, coordinator: Coordinator, target: dict[str, Position], deadline: float) -> Iterator[EpochReport]:
         try:
-            while (report := coordinator.step(target)) is not None:
+            while time.monotonic() < deadline and (report := coordinator.step(target)) is not None:
                 yield report
         except (LeaseLost, Stale):
             coordinator.lease = None  # another one took over: wait for it
@@ -114,11 +130,11 @@ class Database:
 
     def start(self, trigger: str | float | None = None, max_rows: int | None = None) -> Pipeline:
         """Follow the log until `stop()`. `trigger`: "available_now", an interval in seconds, or nothing (as fast as it can)."""
-        self._pipeline = Pipeline(self._coordinator(max_rows), trigger)
+        settings, checked = _settings(max_rows), interval(trigger)  # before Spark is started for them
+        self._pipeline = Pipeline(self._coordinator(settings), checked)
         return self._pipeline
 
-    def _coordinator(self, max_rows: int | None) -> Coordinator:
-        settings = Settings() if max_rows is None else Settings(max_rows=max_rows, load_rows=max_rows)
+    def _coordinator(self, settings: Settings) -> Coordinator:
         if self._runner is None and self.store.url.startswith("memory:"):
             self._runner = LocalRunner(self.store)  # this process's memory cannot be shared with Spark's workers
         return Coordinator(self.store, self._runner or self._spark_runner(), settings)
@@ -135,6 +151,7 @@ class Database:
     @contextmanager
     def session(self, timeout: float = 30.0) -> Iterator[Database]:
         """A database whose reads of views contain its own writes; a read that would have to wait longer raises Timeout."""
+        check_seconds("timeout", timeout)
         inner = Database.__new__(Database)
         inner.__dict__.update(self.__dict__)
         inner._token, inner._timeout = Token(), timeout
@@ -154,11 +171,13 @@ class Database:
 
     def verify(self, view: str) -> Verification:
         """Recompute a view with Spark SQL as of the committed epoch, and compare."""
-        return verify(self.store, self.spark, view)
+        name = _name("view", view)
+        return verify(self.store, self.spark, name)
 
     def repair(self, view: str) -> Verification:
         """Correct exactly the rows that `verify` finds wrong, in an epoch of its own; returns what was found."""
-        return repair(self._coordinator(None), self.spark, view)
+        name = _name("view", view)
+        return repair(self._coordinator(Settings()), self.spark, name)
 
     def status(self) -> Status:
         return read_status(self.store)
@@ -176,10 +195,29 @@ class Database:
         self.close()
 
 
+def _name(kind: str, name: object) -> str:
+    if not isinstance(name, str):
+        raise CatalogError(f"the name of a {kind} is text: pass a str, not {type(name).__name__}")
+    return name
+
+
+def _settings(max_rows: int | None) -> Settings:
+    return Settings() if max_rows is None else Settings(max_rows=max_rows, load_rows=max_rows)
+
+
 def open(url: str | os.PathLike[str], **options: Any) -> Database:
     """Open a database: a directory (the embedded store), `belvedere:PATH`, or `memory:`.
 
     Options: `spark` (a SparkSession), `master` (for a session of our own), and those of the store, for the
     embedded one `slots`, `map_size` and `max_size`.
     """
-    return Database(os.fspath(url), **options)
+    path = os.fspath(url) if isinstance(url, str | os.PathLike) else None
+    if not isinstance(path, str):
+        raise StoreError(f"a database is opened by its path or URL, which is text: pass a str or a Path, not {type(url).__name__}")
+    try:
+        return Database(path, **options)
+    except TypeError as error:
+        if "unexpected keyword argument" not in str(error):
+            raise
+        known = "spark, master and those of the store, for a directory slots, map_size and max_size"
+        raise TypeError(f"there is no such option: {error}; the options are {known}") from error

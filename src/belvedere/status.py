@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import time
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -60,8 +62,17 @@ def read_status(store: Store, recent: int = 20) -> Status:
     behind = sum(end[s] - committed[s] for s in end)
     holder = ledger.holder(store, time.time())
     views = tuple(_view(store, state, v, behind, seconds, epochs) for v in sorted(state.definitions(), key=lambda v: v.name))
-    owner = f"{holder.host} pid {holder.pid}" if holder else ""
+    owner = _process(holder.host, holder.pid) if holder else ""
     return Status(store.url, state.head.epoch, sum(committed.values()), sum(end.values()), owner, views, tuple(epochs))
+
+
+def this_process() -> str:
+    """What `Status.coordinator` says while this process is it."""
+    return _process(socket.gethostname(), os.getpid())
+
+
+def _process(host: str, pid: int) -> str:
+    return f"{host} pid {pid}"
 
 
 def _lag_seconds(store: Store, committed: dict[str, Position], end: dict[str, Position]) -> float:

@@ -12,6 +12,7 @@ from belvedere.cli.place import MASTER, database
 from belvedere.cli.tables import console, new_table, plural
 from belvedere.cli.values import to_json
 from belvedere.pipeline.coordinator import EpochReport
+from belvedere.pipeline.handle import check_seconds
 from belvedere.status import Status
 from belvedere.views.definitions import LOADING, REQUESTED
 
@@ -19,7 +20,9 @@ from belvedere.views.definitions import LOADING, REQUESTED
 def catch_up(
     ctx: typer.Context,
     max_rows: MaxRows = None,
-    timeout: Annotated[float | None, typer.Option(min=0, metavar="SECONDS", help="Give up after so long.")] = None,
+    timeout: Annotated[
+        float | None, typer.Option(min=0, metavar="SECONDS", help="Begin no epoch after so long; 0 only looks whether there is work.")
+    ] = None,
     master: Master = MASTER,
     json: Json = False,
 ) -> None:
@@ -27,9 +30,10 @@ def catch_up(
 
     Runs epochs itself, or waits for the pipeline that is running.
     """
+    check_seconds("--timeout", timeout)
     with database(ctx, master) as db:
         before = db.status()
-        if _has_work(before) and not before.coordinator:
+        if _has_work(before) and not before.coordinator and timeout != 0:
             _ = db.spark  # before the epochs, so that their times are their own
         reports = db.catch_up(max_rows, timeout)
         epoch = db.status().epoch

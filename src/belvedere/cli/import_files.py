@@ -8,16 +8,20 @@ parquet   records are numbered from 1, because there are no lines
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from belvedere.changelog.rows import to_arrow
-from belvedere.cli.values import from_text, parse_json, row_from_json, to_json
+from belvedere.cli.values import from_text, parse_json, quoted, row_from_json, to_json
 from belvedere.errors import SchemaError
 from belvedere.types import Column, Row, Schema
 
@@ -52,18 +56,29 @@ def format_of(path: str, wanted: str | None) -> str:
 
 
 class Lines:
-    """Lines of a file, with the number of bytes read so far; bytes that are not UTF-8 are kept as surrogates."""
+    """Lines of a file, with the number of bytes read so far; bytes that are not UTF-8 are kept as surrogates.
+
+    They end with LF or CR LF; with CR alone if the first one does, for then the file is of a program that ends all of them so.
+    """
 
     def __init__(self, file: BinaryIO, seen: Callable[[int], None]) -> None:
         self._file, self._seen = file, seen
         self.held: list[str] = []  # the lines since `taken`
 
     def __iter__(self) -> Iterator[str]:
-        for number, raw in enumerate(self._file):
+        for number, raw in enumerate(self._raw()):
             self._seen(len(raw))
             text = (raw.removeprefix(_MARK) if number == 0 else raw).decode("utf-8", "surrogateescape")
             self.held.append(text)
             yield text
+
+    def _raw(self) -> Iterator[bytes]:
+        first = self._file.readline()
+        if b"\r" in first.rstrip(b"\r\n"):
+            for part in chain([first], self._file):
+                yield from part.splitlines(keepends=True)
+        elif first:
+            yield from chain([first], self._file)
 
     def taken(self) -> str:
         """The text of one record, which may have several lines."""
@@ -85,7 +100,10 @@ def read_csv(file: BinaryIO, schema: Schema, form: CsvForm, seen: Callable[[int]
     """The header line, and the records."""
     lines = Lines(file, seen)
     reader = csv.reader(iter(lines), delimiter=form.delimiter, strict=True)
-    names = list(form.columns) or next(reader, [])
+    try:
+        names = list(form.columns) or next(reader, [])
+    except csv.Error as error:
+        raise _bad_header(_not_csv(error), schema) from None
     columns = _csv_columns(names, schema)
     return ("" if form.columns else lines.taken()), _csv_records(reader, lines, columns, form.null, schema)
 
@@ -94,12 +112,29 @@ def _csv_columns(names: Sequence[str], schema: Schema) -> list[Column]:
     by_name = {c.name.lower(): c for c in schema.columns}
     unknown = [name for name in names if name.strip().lower() not in by_name]
     if unknown or not names:
-        what = f"unknown column {unknown[0]!r}" if unknown else "there is no line"
-        raise SchemaError(f"line 1: {what}: the header must name columns of the table ({', '.join(schema.names)}), or use --columns")
+        raise _bad_header(_unknown(unknown[0]) if unknown else "there is no line", schema)
     columns = [by_name[name.strip().lower()] for name in names]
     if len(set(columns)) != len(columns):
         raise SchemaError("line 1: a column is named twice")
     return columns
+
+
+def _unknown(name: str) -> str:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return "this is not UTF-8 text"
+    return f"unknown column {quoted(name)}"
+
+
+def _bad_header(what: str, schema: Schema) -> SchemaError:
+    names = ", ".join(schema.names)
+    return SchemaError(f"line 1: {what}: the header must name columns of the table ({names}), or use --columns")
+
+
+def _not_csv(error: csv.Error) -> str:
+    """The reader's words, but for advice that is meant for programmers."""
+    return "this is not valid CSV: " + str(error).partition(" - do you need to open")[0]
 
 
 def _csv_records(reader: Any, lines: Lines, columns: list[Column], null: str | None, schema: Schema) -> Iterator[Record]:
@@ -113,7 +148,7 @@ def _csv_records(reader: Any, lines: Lines, columns: list[Column], null: str | N
         try:
             cells = next(reader, None)
         except csv.Error as error:
-            yield Record(first, lines.taken(), None, f"this is not valid CSV: {error}")
+            yield Record(first, lines.taken(), None, _not_csv(error))
             continue
         text = lines.taken()
         if cells is None:
@@ -141,18 +176,59 @@ def _record(line: int, text: str, make: Callable[[], Row], schema: Schema) -> Re
 
 def read_parquet(path: str, schema: Schema, seen: Callable[[int], None]) -> Iterator[Record]:
     """Rows as the file has them; whether they fit is found when they are written."""
-    with pq.ParquetFile(path) as file:
-        to_arrow(file.schema_arrow.empty_table(), schema)  # columns that can never fit are told before anything is written
+    with _parquet(path) as file:
+        try:
+            to_arrow(file.schema_arrow.empty_table(), schema)  # columns that can never fit are told before anything is written
+        except SchemaError as error:
+            raise SchemaError(f"{path}: {error}") from None
         number = 1
         for batch in file.iter_batches(_BATCH):
             seen(batch.num_rows)
-            for position, row in enumerate(batch.to_pylist()):
-                yield Record(number + position, "", row)
+            yield from _parquet_records(batch, number)
             number += batch.num_rows
 
 
+@contextmanager
+def _parquet(path: str) -> Iterator[pq.ParquetFile]:
+    with Path(path).open("rb") as opened:  # the system's own words if there is no such file
+        try:
+            with pq.ParquetFile(opened) as file:
+                yield file
+        except (pa.ArrowException, OSError) as error:
+            first = re.split(r"\n|\. ", str(error))[0]
+            raise SchemaError(f"{path} is damaged, or not a Parquet file ({first}): write it again, or name its --format") from error
+
+
+def _parquet_records(batch: pa.RecordBatch, number: int) -> list[Record]:
+    try:
+        return [Record(number + position, "", row) for position, row in enumerate(batch.to_pylist())]
+    except (ValueError, OverflowError):  # text that is not UTF-8, times that Python cannot hold: find the rows
+        return [_parquet_record(batch, position, number + position) for position in range(batch.num_rows)]
+
+
+def _parquet_record(batch: pa.RecordBatch, position: int, number: int) -> Record:
+    record = Record(number, "", {})
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        try:
+            value = column[position].as_py()
+        except (ValueError, OverflowError) as error:
+            value = _shown(column[position])
+            kind = "UTF-8 text" if isinstance(error, UnicodeDecodeError) else column.type
+            record.problem = record.problem or f"column {name}: {quoted(value)} cannot be read as {kind}"
+        record.row = {**(record.row or {}), name: value}
+    return record
+
+
+def _shown(value: pa.Scalar) -> str:
+    """A value that has no Python form, for the file of bad lines; bytes that are not UTF-8 as surrogates."""
+    value = value.value if isinstance(value, pa.DictionaryScalar) else value
+    return value.as_buffer().to_pybytes().decode("utf-8", "surrogateescape") if hasattr(value, "as_buffer") else repr(value.value)
+
+
 def parquet_rows(path: str) -> int:
-    with pq.ParquetFile(path) as file:
+    if path == "-":
+        raise SchemaError("Parquet cannot be read from standard input: save it, and name the file")
+    with _parquet(path) as file:
         return int(file.metadata.num_rows)
 
 

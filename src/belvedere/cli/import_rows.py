@@ -44,7 +44,7 @@ def import_rows(
     batch: Annotated[int, typer.Option(min=1, max=BATCH, metavar="N", help="Rows per transaction.")] = 10_000,
     skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Go on after a broken line, and collect those lines in a file.")] = False,
     bad_file: Annotated[Path | None, typer.Option(metavar="FILE", help="Where --skip-bad puts them. Default: FILE.bad")] = None,
-    delimiter: Annotated[str, typer.Option(metavar="C", help="CSV: what stands between two cells.")] = ",",
+    delimiter: Annotated[str, typer.Option(metavar="C", help="CSV: what stands between two cells; \\t is a tab.")] = ",",
     null: Annotated[str | None, typer.Option(metavar="TEXT", help="CSV: cells with this text are NULL.")] = None,
     columns: Annotated[str | None, typer.Option(metavar="A,B,...", help="CSV: the columns, for a file without a header line.")] = None,
 ) -> None:
@@ -55,9 +55,7 @@ def import_rows(
     """
     if form not in (None, *FORMATS):
         raise typer.BadParameter(f"use {', '.join(FORMATS)}", param_hint="--format")
-    if len(delimiter) != 1:
-        raise typer.BadParameter("one character, please", param_hint="--delimiter")
-    csv_form = CsvForm(delimiter, null, tuple(c.strip() for c in columns.split(",")) if columns else ())
+    csv_form = CsvForm(_delimiter(delimiter), null, tuple(c.strip() for c in columns.split(",")) if columns else ())
     with database(ctx) as db, ExitStack() as stack:
         target = db.table(table)
         kind = format_of(file, form)
@@ -66,6 +64,13 @@ def import_rows(
         bad = _BadLines(bad_file or Path("import.bad" if file == "-" else f"{file}.bad"), header) if skip_bad else None
         written = _write(target, file, records, batch, bad, progress)
     console().print(f"{plural(written, 'row')} imported into {table}" + (f", {bad.said()}" if bad else ""), soft_wrap=True)
+
+
+def _delimiter(text: str) -> str:
+    found = "\t" if text == "\\t" else text  # a shell hands on \t as two characters
+    if len(found) != 1 or found in '"\r\n':
+        raise typer.BadParameter("one character, please, and no quote or line end; \\t is a tab", param_hint="--delimiter")
+    return found
 
 
 def _records(stack: ExitStack, file: str, kind: str, target: Table, form: CsvForm, progress: _Bar) -> tuple[str, Iterator[Record]]:
@@ -91,23 +96,31 @@ def _opened(file: str) -> Iterator[BinaryIO]:
 
 def _write(target: Table, file: str, records: Iterator[Record], size: int, bad: _BadLines | None, progress: _Bar) -> int:
     written = 0
-    for batch in batched(records, size):
-        good, refused = [r for r in batch if not r.problem], [r for r in batch if r.problem]
-        while good and (bad is not None or not refused):
-            try:
-                target.put_many([r.row for r in good])
-                break
-            except SchemaError as error:
-                _find(good, target, error)
-                refused += [r for r in good if r.problem]
-                good = [r for r in good if not r.problem]
-        if refused and bad is None:
-            raise SchemaError(_told(file, min(refused, key=lambda r: r.line), written))
-        if bad is not None:
-            bad.add(refused)
-        written += len(good)
-        progress.rows(written)
+    try:
+        for batch in batched(records, size):
+            written += _write_batch(target, file, batch, bad)
+            progress.rows(written)
+    except SchemaError as error:
+        before = f"{plural(written, 'row')} before this batch {'is' if written == 1 else 'are'} imported"
+        raise SchemaError(f"{error}; {before if written else 'nothing was imported'}") from error
     return written
+
+
+def _write_batch(target: Table, file: str, batch: list[Record], bad: _BadLines | None) -> int:
+    good, refused = [r for r in batch if not r.problem], [r for r in batch if r.problem]
+    while good and (bad is not None or not refused):
+        try:
+            target.put_many([r.row for r in good])
+            break
+        except SchemaError as error:
+            _find(good, target, error)
+            refused += [r for r in good if r.problem]
+            good = [r for r in good if not r.problem]
+    if refused and bad is None:
+        raise SchemaError(_told(file, min(refused, key=lambda r: r.line)))
+    if bad is not None:
+        bad.add(refused)
+    return len(good)
 
 
 def _find(records: list[Record], target: Table, error: SchemaError) -> None:
@@ -124,10 +137,9 @@ def _find(records: list[Record], target: Table, error: SchemaError) -> None:
         records[int(match[1])].problem = match[2]
 
 
-def _told(file: str, record: Record, written: int) -> str:
-    before = f"{plural(written, 'row')} before this batch {'is' if written == 1 else 'are'} imported" if written else "nothing was imported"
+def _told(file: str, record: Record) -> str:
     where = "line" if record.text else "row"
-    return f"{file} {where} {record.line}: {record.problem}: correct it, or use --skip-bad; {before}"
+    return f"{file} {where} {record.line}: {record.problem}: correct it, or use --skip-bad"
 
 
 class _BadLines:

@@ -14,7 +14,8 @@ from belvedere.cli.place import MASTER, database
 from belvedere.cli.signals import Stop, stopping
 from belvedere.cli.tables import console, plural
 from belvedere.database import Database
-from belvedere.pipeline.handle import Pipeline
+from belvedere.pipeline.handle import AWAITING_LEASE, Pipeline, check_seconds
+from belvedere.status import this_process
 from belvedere.views.definitions import LIVE
 
 _REFRESH, _PLAIN = 0.5, 5.0  # seconds between two looks; without a terminal a line is printed less often
@@ -34,6 +35,7 @@ def run(
 
     Ctrl-C and SIGTERM let the epoch under way finish. A second pipeline waits until the first has ended.
     """
+    check_seconds("--every", every)
     with stopping() as stop, database(ctx, master) as db:
         _ = db.spark
         stop.take()
@@ -68,7 +70,7 @@ def line(db: Database, pipeline: Pipeline) -> str:
     status, last = db.status(), pipeline.last_progress
     live = sum(v.state == LIVE for v in status.views)
     parts = [f"epoch {status.epoch:,}", f"{live} of {plural(len(status.views), 'view')} live"]
-    if "another" in pipeline.status.message:
+    if pipeline.status.message == AWAITING_LEASE and status.coordinator != this_process():  # ours: it has just taken over
         parts.append(f"waiting until {status.coordinator or 'another pipeline'} ends")
     if status.lag_operations:
         parts.append(f"{plural(status.lag_operations, 'operation')} behind")

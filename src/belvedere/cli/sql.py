@@ -41,8 +41,22 @@ def sql(
             from belvedere.cli.prompt import prompt
 
             return prompt(db, limit)
-        text = file.read_text(encoding="utf-8") if file is not None else statement if statement is not None else sys.stdin.read()
-        run_script(db, text, json, limit)
+        run_script(db, _text(statement, file), json, limit)
+
+
+def _text(statement: str | None, file: Path | None) -> str:
+    """What there is to run, from wherever it comes; the mark that some programs put before UTF-8 is skipped."""
+    if statement is not None:
+        place, raw = "the statement", statement.encode("utf-8", "surrogateescape")
+    elif file is not None:
+        place, raw = str(file), file.read_bytes()
+    else:
+        place, raw = "standard input", sys.stdin.buffer.read()
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise SqlError(f"{place} is not UTF-8 text, see line {line}: convert it to UTF-8 first") from None
 
 
 def run_script(db: Database, text: str, json: bool = False, limit: int = 200) -> None:

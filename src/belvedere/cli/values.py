@@ -1,6 +1,7 @@
 """Values as text: arguments, CSV cells and JSON become values of a column's type, and values become JSON and cells of a table.
 
-boolean   true, false                      decimal     12.30 (a JSON string or number)
+boolean   true, false                      int         7, -7, +7: ASCII digits only, as in all numbers
+decimal   12.30 (a JSON string or number)
 binary    hexadecimal digits, 0x allowed   timestamp   2026-01-31T12:00:00Z; without a zone, UTC
 NULL      the word NULL on the command line, null in JSON
 """
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from decimal import Context, Decimal, InvalidOperation
@@ -19,11 +21,26 @@ from belvedere.types import Column, Row, Schema, SqlType
 
 NULL = "NULL"
 _EXACT = Context(prec=1000)
+_INTEGER = re.compile(r"[+-]?[0-9]+")
+_SHOWN = 80  # characters of a value in an error
 
 
 def _boolean(text: str) -> bool:
     known = {"true": True, "t": True, "yes": True, "1": True, "false": False, "f": False, "no": False, "0": False}
     return known[text.strip().lower()]
+
+
+def _integer(text: str) -> int:
+    if not _INTEGER.fullmatch(text.strip()):
+        raise ValueError
+    return int(text)
+
+
+def _number(text: str) -> str:
+    """The text, if no reader but Python's would take it for something else: `1_000` and digits of other scripts are refused."""
+    if "_" in text or not text.strip().isascii():
+        raise ValueError
+    return text
 
 
 def _string(text: str) -> str:
@@ -38,10 +55,10 @@ def _timestamp(text: str) -> datetime:
 
 _READ: dict[str, Callable[[str], Any]] = {
     "boolean": _boolean,
-    "int": int,
-    "bigint": int,
-    "double": float,
-    "decimal": Decimal,
+    "int": _integer,
+    "bigint": _integer,
+    "double": lambda text: float(_number(text)),
+    "decimal": lambda text: Decimal(_number(text)),
     "string": _string,
     "binary": lambda text: bytes.fromhex(text.strip().removeprefix("0x")),
     "date": lambda text: date.fromisoformat(text.strip()),
@@ -50,6 +67,13 @@ _READ: dict[str, Callable[[str], Any]] = {
 _NUMBER = (int, Decimal, str)
 _JSON: dict[str, tuple[type, ...]] = {"boolean": (bool,), "int": (int,), "bigint": (int,), "double": _NUMBER, "decimal": _NUMBER}
 _LIMITS = {"int": 1 << 31, "bigint": 1 << 63}
+_WRITTEN = {
+    "boolean": "true or false",
+    "string": "text, in UTF-8",
+    "binary": "hexadecimal digits, two per byte, as in 00ff",
+    "date": "as in 2026-01-31",
+    "timestamp": "as in 2026-01-31T12:00:00Z",
+}
 
 
 def from_text(text: str, column: Column) -> Any:
@@ -58,8 +82,22 @@ def from_text(text: str, column: Column) -> Any:
         value = _READ[column.type.name](text)
         _check_range(value, column.type)
     except (ValueError, KeyError, InvalidOperation, OverflowError):
-        raise SchemaError(f"{text!r} is not a {column.type} for column {column.name}") from None
+        raise _unfit(text, column) from None
     return value
+
+
+def _unfit(text: str, column: Column) -> SchemaError:
+    written = f" ({_WRITTEN[column.type.name]})" if column.type.name in _WRITTEN else ""
+    return SchemaError(f"{quoted(text)} is not a {column.type} for column {column.name}{written}")
+
+
+def quoted(text: str) -> str:
+    """A text inside an error: whatever a file had there, it stays one line of a length that can be read."""
+    return repr(text if len(text) <= _SHOWN else text[:_SHOWN] + "...")
+
+
+def given_twice(name: str) -> SchemaError:
+    return SchemaError(f"column {quoted(name)} is given twice: names are compared without case")
 
 
 def from_json(value: Any, column: Column) -> Any:
@@ -68,7 +106,7 @@ def from_json(value: Any, column: Column) -> Any:
         return None
     name = column.type.name
     if isinstance(value, bool) != (name == "boolean") or not isinstance(value, _JSON.get(name, (str,))):
-        raise SchemaError(f"{to_text(value)!r} is not a {column.type} for column {column.name}")
+        raise _unfit(str(value) if isinstance(value, Decimal) else to_text(value), column)  # 1e999999999 has a billion digits
     return value if isinstance(value, bool) else from_text(str(value), column)
 
 
@@ -90,11 +128,24 @@ def _fits(value: Decimal, kind: SqlType) -> bool:
 
 
 def parse_json(text: str) -> Any:
-    """JSON with exact decimals."""
+    """JSON with exact decimals, and no name twice in an object."""
     try:
-        return json.loads(text, parse_float=Decimal)
+        return json.loads(text, parse_float=Decimal, object_pairs_hook=_object)
     except json.JSONDecodeError as error:
         raise SchemaError(f"this is not valid JSON: {error.msg} at character {error.pos + 1}") from None
+    except (ValueError, InvalidOperation):
+        raise SchemaError("a number in this JSON has too many digits: no column can hold it") from None
+    except RecursionError:
+        raise SchemaError("this JSON is nested too deeply: a row is one flat object") from None
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    seen: set[str] = set()
+    for name, _ in pairs:
+        if name.lower() in seen:
+            raise given_twice(name)
+        seen.add(name.lower())
+    return dict(pairs)
 
 
 def row_from_json(data: Any, schema: Schema) -> Row:
@@ -110,8 +161,10 @@ def row_from_pairs(pairs: Sequence[str], schema: Schema) -> Row:
     for pair in pairs:
         name, equals, text = pair.partition("=")
         if not equals:
-            raise SchemaError(f"{pair!r} is neither a JSON object nor name=value: write {schema.names[0]}=...")
+            raise SchemaError(f"{quoted(pair)} is neither a JSON object nor name=value: write {schema.names[0]}=...")
         column = _column(name, schema)
+        if column.name in row:
+            raise given_twice(name)
         row[column.name] = None if text == NULL else from_text(text, column)
     return row
 
@@ -128,7 +181,7 @@ def _column(name: str, schema: Schema) -> Column:
     for column in schema.columns:
         if column.name.lower() == name.lower():
             return column
-    raise SchemaError(f"unknown column {name!r}: the columns are {', '.join(schema.names)}")
+    raise SchemaError(f"unknown column {quoted(name)}: the columns are {', '.join(schema.names)}")
 
 
 def plain(value: Any) -> Any:

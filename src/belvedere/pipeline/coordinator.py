@@ -44,6 +44,11 @@ class Settings:
     history: int = 4  # committed epochs that can still be read
     trim_after: int = 200_000  # operations behind the committed vector before the log is trimmed
 
+    def __post_init__(self) -> None:
+        for name, value in (("max_rows", self.max_rows), ("load_rows", self.load_rows)):
+            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+                raise PipelineError(f"{name} is {value!r}, but an epoch has at least one row: use 1 or more, or leave it out")
+
 
 @dataclass(frozen=True, slots=True)
 class EpochReport:

@@ -18,6 +18,7 @@ from belvedere.views.catalog import Head
 
 IDLE = 0.005  # how often a pipeline without work looks for new operations
 _UNITS = {"millisecond": 0.001, "ms": 0.001, "second": 1.0, "minute": 60.0, "hour": 3600.0}
+AWAITING_LEASE = "waiting for another coordinator to end"
 HOLDER_DEADLINE = 60.0  # a process that keeps a store's write lock for longer is ended (rule R10)
 
 
@@ -28,15 +29,28 @@ class PipelineStatus:
     is_waiting: bool
 
 
+def check_seconds(name: str, value: float | None) -> None:
+    """Refuse what is no time to wait; None is for ever."""
+    if value is None:
+        return
+    if not isinstance(value, float | int) or isinstance(value, bool) or not 0 <= value <= threading.TIMEOUT_MAX:
+        raise PipelineError(f"{name} is {value!r}: use a number of seconds, 0 or more, or leave it out")
+
+
 def interval(trigger: str | float | None) -> str | float | None:
     """`"available_now"`, nothing, or an interval: seconds, or text such as `"500 milliseconds"` or `"2 minutes"`."""
-    if not isinstance(trigger, str) or trigger == "available_now":
+    if trigger == "available_now":
+        return trigger
+    if not isinstance(trigger, str):
+        check_seconds("trigger", trigger)
         return trigger
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(\w+?)s?\s*", trigger)
     unit = _UNITS.get(match[2].lower()) if match else None
     if match is None or unit is None:
         raise PipelineError(f"trigger {trigger!r} is not understood: use 'available_now', seconds, or text such as '10 seconds'")
-    return float(match[1]) * unit
+    seconds = float(match[1]) * unit
+    check_seconds("trigger", seconds)
+    return seconds
 
 
 class Pipeline:
@@ -70,10 +84,12 @@ class Pipeline:
 
     def stop(self, timeout: float = 60.0) -> None:
         """Finish the epoch under way and end; raises what ended the pipeline, if something did."""
+        check_seconds("timeout", timeout)
         self._stop.set()
         self.await_termination(timeout)
 
     def await_termination(self, timeout: float | None = None) -> bool:
+        check_seconds("timeout", timeout)
         ended = self._done.wait(timeout)
         if self._error is not None:
             raise PipelineError(f"the pipeline ended: {self._error}") from self._error
@@ -81,6 +97,7 @@ class Pipeline:
 
     def await_position(self, position: Position, timeout: float | None = None) -> bool:
         """Wait until everything before a position of the log is in every view."""
+        check_seconds("timeout", timeout)
 
         def reached() -> bool | None:
             if self._error is not None:
@@ -124,8 +141,12 @@ class Pipeline:
                 self._stop.wait(pause)
 
     def _acquired(self) -> bool:
-        self._message = "waiting for another coordinator to end"
-        return wait_until(lambda: self._coordinator.acquire() or None, None, self._stop) is True
+        if not self._coordinator.acquire():
+            self._message = AWAITING_LEASE
+            if not wait_until(lambda: self._coordinator.acquire() or None, None, self._stop):
+                return False
+        self._message = "running epochs"
+        return True
 
     def _look_after_holders(self) -> None:
         """What only some stores need: end a process that keeps a write lock, free the entries of dead readers."""

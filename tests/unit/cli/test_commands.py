@@ -75,6 +75,42 @@ def test_sql_reads_standard_input_when_that_is_no_terminal(filled: Cli) -> None:
     assert "no statement" in filled("sql", input="").stderr
 
 
+def test_a_script_may_begin_with_a_byte_order_mark(filled: Cli, tmp_path: Path) -> None:
+    script = tmp_path / "script.sql"
+    script.write_bytes(b"\xef\xbb\xbfSELECT 'caf\xc3\xa9' AS one")
+    assert json.loads(filled("sql", "-f", str(script), "--json").stdout) == {"one": "café"}
+    assert json.loads(filled("sql", "--json", input=script.read_bytes()).stdout) == {"one": "café"}
+
+
+def test_a_script_that_is_not_utf8_is_named_with_its_line(filled: Cli, tmp_path: Path) -> None:
+    script = tmp_path / "script.sql"
+    script.write_bytes(b"SELECT 1;\nSELECT 'caf\xe9' AS one")
+    told = filled("sql", "-f", str(script))
+    assert told.exit_code == 1
+    assert told.stdout == ""
+    assert f"error: {script} is not UTF-8 text, see line 2: convert it to UTF-8 first" in told.stderr
+    assert "standard input is not UTF-8 text, see line 2" in filled("sql", input=script.read_bytes()).stderr
+
+
+def test_catching_up_with_no_time_only_looks_whether_there_is_work(filled: Cli, shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def started(master: str) -> None:
+        raise AssertionError("Spark is not needed to look")
+
+    monkeypatch.setattr("belvedere.cli.spark.start", started)
+    filled("put", "readings", "place=a", "number=1", "total=1")
+    result = filled("catch-up", "--timeout", "0")
+    assert result.exit_code == 1
+    assert "after 0 s 1 operation(s) are not in the views" in result.stderr
+    assert json.loads(filled("status", "--json").stdout)["epoch"] == 0
+    filled("init", str(shop.with_name("empty")))
+    assert "there was nothing to do" in filled("catch-up", "--timeout", "0", db=shop.with_name("empty")).stdout
+
+
+@pytest.mark.parametrize("arguments", [["catch-up", "--timeout", "inf"], ["run", "--every", "inf"]])
+def test_times_that_are_no_times_are_refused_before_spark_starts(filled: Cli, arguments: list[str]) -> None:
+    assert "use a number of seconds" in filled(*arguments).stderr
+
+
 @pytest.mark.parametrize(
     ("text", "complete"),
     [
@@ -83,7 +119,8 @@ def test_sql_reads_standard_input_when_that_is_no_terminal(filled: Cli) -> None:
         ("SELECT\n1 ;  ", True),
         ("SELECT ';", False),
         ("SELECT ';'", False),
-        ("SELECT 1; -- done;", False),
+        ("SELECT 1; -- done;", True),
+        ("SELECT 1 -- not done;", False),
         ("quit", True),
         ("help", True),
         ("", True),

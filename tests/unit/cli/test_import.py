@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 
 import pyarrow as pa
@@ -69,6 +70,58 @@ def test_an_open_quote_is_told_by_the_line_where_it_opens(filled: Cli, tmp_path:
     assert count(filled) == 0
 
 
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
+def test_lines_may_end_with_a_carriage_return_alone(filled: Cli, tmp_path: Path, mark: bytes) -> None:
+    file = tmp_path / "rows.csv"
+    file.write_bytes(mark + b'place,number,total\r"a\rb",1,7\rc,2,8\rd,x,9\r')
+    result = filled("import", "readings", str(file), "--skip-bad")
+    assert "2 rows imported into readings, 1 bad line" in result.stdout
+    assert "the first, 5" in result.stdout  # the quoted cell has two lines
+    rows = [json.loads(line) for line in filled("scan", "readings", "--json").stdout.splitlines()]
+    assert [(r["place"], r["total"]) for r in rows] == [("a\rb", 7), ("c", 8)]
+
+
+def test_a_carriage_return_inside_a_line_that_ends_otherwise_is_a_bad_line(filled: Cli, tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_bytes(b"place,number,total\na,1,1\rb,2,2\n")
+    assert "line 2: this is not valid CSV: new-line character seen in unquoted field: correct it" in (
+        filled("import", "readings", str(tmp_path / "rows.csv")).stderr
+    )
+    assert count(filled) == 0
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+@pytest.mark.parametrize("options", [[], ["--skip-bad"]])
+def test_random_bytes_are_an_error_that_names_the_file(filled: Cli, tmp_path: Path, ending: str, options: list[str]) -> None:
+    file = tmp_path / f"rows.{ending}"
+    for seed in range(5):
+        file.write_bytes((b'a"b,"c"d\n' if seed == 0 else b"") + random.Random(seed).randbytes(seed * 2_000))
+        result = filled("import", "readings", str(file), *options)
+        assert "unexpected" not in result.output
+        if result.exit_code:
+            (told,) = result.stderr.strip().splitlines()
+            assert told.startswith(f"error: {file} ")
+            assert len(told) < 1_000
+    assert count(filled) == 0
+
+
+@pytest.mark.parametrize("bad", [f'{{"total": {"9" * 5000}}}', "[" * 100_000, '{"total": 1e9999999999999999999}', '{"total": 1e999999999}'])
+def test_json_that_python_cannot_hold_is_a_bad_line(filled: Cli, tmp_path: Path, bad: str) -> None:
+    file = tmp_path / "rows.jsonl"
+    file.write_text(bad + '\n{"place": "a", "number": 1, "total": 2}\n')
+    assert f"{file} line 1: " in filled("import", "readings", str(file)).stderr
+    assert "1 row imported into readings, 1 bad line" in filled("import", "readings", str(file), "--skip-bad").stdout
+
+
+def test_a_column_given_twice_is_a_bad_line(filled: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "rows.jsonl"
+    twice = '{"place": "a", "number": 1, "total": 2, "TOTAL": 3}\n{"place": "a", "number": 2, "total": 2, "total": 2}\n'
+    file.write_text(twice + '{"place": "a", "number": 3, "total": 2}\n')
+    result = filled("import", "readings", str(file))
+    assert f"{file} line 1: column 'TOTAL' is given twice" in result.stderr
+    assert "1 row imported into readings, 2 bad lines" in filled("import", "readings", str(file), "--skip-bad").stdout
+    assert (tmp_path / "rows.jsonl.bad").read_text() == twice
+
+
 def test_jsonl_from_standard_input(filled: Cli) -> None:
     text = '{"place": "a", "number": 1, "total": 2, "amount": 0.1}\n\n{"place": "a", "number": 2, "total": 2}\n{"place": "a"\n'
     result = filled("import", "readings", "-", "--format", "jsonl", input=text)
@@ -97,17 +150,70 @@ def test_parquet_columns_that_never_fit_are_told_before_anything_is_written(fill
     assert "column number is int, the data has string" in result.stderr
 
 
+def broken_text(values: list[bytes]) -> pa.Array:
+    """A column of strings whose bytes nobody has checked."""
+    plain = pa.array(values, pa.binary())
+    return pa.Array.from_buffers(pa.string(), len(plain), plain.buffers())
+
+
+@pytest.mark.parametrize("dictionary", [False, True])
+def test_parquet_values_that_cannot_be_read_are_bad_rows(filled: Cli, tmp_path: Path, dictionary: bool) -> None:
+    file, texts = tmp_path / "rows.parquet", broken_text([b"a", b"caf\xe9", b"c"])
+    at = pa.array([0, 0, 1 << 62], pa.timestamp("us", "UTC"))
+    columns = {"place": texts.dictionary_encode() if dictionary else texts, "number": pa.array([1, 2, 3], pa.int32()), "total": [1, 2, 3]}
+    pq.write_table(pa.table(columns | {"at": at}), file)
+    result = filled("import", "readings", str(file))
+    assert result.exit_code == 1
+    assert f"{file} row 2: column place: 'caf\\udce9' cannot be read as UTF-8 text: correct it, or use --skip-bad" in result.stderr
+    assert "1 row imported into readings, 2 bad lines" in filled("import", "readings", str(file), "--skip-bad").stdout
+    bad = (tmp_path / "rows.parquet.bad").read_bytes().splitlines()
+    assert b"caf\xe9" in bad[0]
+    assert json.loads(bad[1])["at"] == str(1 << 62)
+
+
+@pytest.mark.parametrize("content", [b"", b"PAR1", b"PAR1" + bytes(100) + b"PAR1", b"place,number\na,1\n"])
+def test_a_file_that_is_not_parquet_is_named(filled: Cli, tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "rows.parquet"
+    file.write_bytes(content)
+    for options in ([], ["--skip-bad"]):
+        result = filled("import", "readings", str(file), *options)
+        assert result.exit_code == 1
+        assert result.stderr.startswith(f"error: {file} is damaged, or not a Parquet file (")
+        assert "write it again, or name its --format" in result.stderr
+
+
+def test_a_parquet_file_that_breaks_off_says_how_far_it_was_imported(filled: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "rows.parquet"
+    rows = {"place": ["a"] * 20_000, "number": pa.array(range(20_000), pa.int32()), "total": list(range(20_000))}
+    pq.write_table(pa.table(rows), file, row_group_size=10_000, compression="zstd")
+    second = pq.ParquetFile(file).metadata.row_group(1).column(2)
+    data = bytearray(file.read_bytes())
+    data[second.dictionary_page_offset : second.dictionary_page_offset + 200] = b"\xff" * 200
+    file.write_bytes(data)
+    result = filled("import", "readings", str(file))
+    assert result.exit_code == 1
+    assert f"error: {file} is damaged" in result.stderr
+    assert "10,000 rows before this batch are imported" in result.stderr
+    assert count(filled) == 10_000
+
+
+def test_parquet_is_not_read_from_standard_input(filled: Cli) -> None:
+    assert "name the file" in filled("import", "readings", "-", "--format", "parquet", input=b"PAR1").stderr
+
+
 @pytest.mark.parametrize(
     ("content", "options", "message"),
     [
         ("place;number;total\na;1;1\n", [], "unknown column 'place;number;total'"),
         ("", [], "there is no line"),
+        ('place,"number"x,total\na,1,1\n', [], "this is not valid CSV"),
+        (b"caf\xe9,number,total\n", [], "this is not UTF-8 text"),
         ("place,place\n", [], "a column is named twice"),
         ("a,1,1\n", ["--columns", "place,colour,total"], "unknown column 'colour'"),
     ],
 )
-def test_a_header_that_does_not_fit_is_told(filled: Cli, tmp_path: Path, content: str, options: list[str], message: str) -> None:
-    (tmp_path / "rows.csv").write_text(content)
+def test_a_header_that_does_not_fit_is_told(filled: Cli, tmp_path: Path, content: str | bytes, options: list[str], message: str) -> None:
+    (tmp_path / "rows.csv").write_bytes(content if isinstance(content, bytes) else content.encode())
     result = filled("import", "readings", str(tmp_path / "rows.csv"), *options)
     assert result.exit_code == 1
     assert "line 1" in result.stderr
@@ -121,7 +227,21 @@ def test_delimiter_null_text_and_columns_can_be_chosen(filled: Cli, tmp_path: Pa
     assert json.loads(filled("get", "readings", "a", "1", "--json").stdout)["amount"] is None
 
 
+@pytest.mark.parametrize("delimiter", ["\\t", "\t"])
+def test_a_tab_may_be_written_as_shells_give_it(filled: Cli, tmp_path: Path, delimiter: str) -> None:
+    (tmp_path / "rows.tsv").write_text("place\tnumber\ttotal\na\t1\t1\n")
+    assert filled("import", "readings", str(tmp_path / "rows.tsv"), "--delimiter", delimiter).exit_code == 0
+    assert count(filled) == 1
+
+
+@pytest.mark.parametrize("delimiter", ["", ";;", "\\n", "\n", "\r", '"'])
+def test_what_cannot_stand_between_cells_is_wrong_usage(filled: Cli, tmp_path: Path, delimiter: str) -> None:
+    (tmp_path / "rows.csv").write_text(HEADER)
+    assert filled("import", "readings", str(tmp_path / "rows.csv"), "--delimiter", delimiter).exit_code == 2
+
+
 def test_files_that_are_not_there_or_tell_no_format(filled: Cli, tmp_path: Path) -> None:
-    assert "No such file or directory: " in filled("import", "readings", str(tmp_path / "none.csv")).stderr
+    for name in ("none.csv", "none.parquet"):
+        assert f"No such file or directory: {tmp_path / name}" in filled("import", "readings", str(tmp_path / name)).stderr
     assert "add --format" in filled("import", "readings", "rows.dat").stderr
     assert filled("import", "readings", "rows.csv", "--format", "xml").exit_code == 2

@@ -59,6 +59,21 @@ def test_null_and_numbers_that_are_not_finite(filled: Cli) -> None:
         (['{"place": "a", "number": true, "total": 1}'], "'true' is not a int for column number"),
         (['{"place": "a", "number": 1.5, "total": 1}'], "'1.5' is not a int for column number"),
         (['{"place": '], "this is not valid JSON"),
+        (["place=a", "number=1", "total=1", "total=2"], "column 'total' is given twice"),
+        (["place=a", "number=1", "total=1", "Total=1"], "column 'Total' is given twice"),
+        (['{"place": "a", "number": 1, "total": 1, "number": 2}'], "column 'number' is given twice"),
+        (['{"place": "a", "number": 1, "total": 1, "NUMBER": 2}'], "column 'NUMBER' is given twice"),
+        (["place=a", "number=1_000", "total=1"], "'1_000' is not a int for column number"),
+        (["place=a", "number=٣", "total=1"], "'٣' is not a int for column number"),
+        (["place=a", "number=1", "total=٣"], "'٣' is not a bigint for column total"),
+        (["place=a", "number=1", "total=1", "share=1_0.5"], "'1_0.5' is not a double for column share"),
+        (["place=a", "number=1", "total=1", "share=٣"], "'٣' is not a double for column share"),
+        (["place=a", "number=1", "total=1", "amount=1_0"], "'1_0' is not a decimal(10,2) for column amount"),
+        (["place=a", "number=1", "total=1", "amount=٣"], "'٣' is not a decimal(10,2) for column amount"),
+        (['{"place": "a", "number": 1, "total": 1, "share": "1_0"}'], "'1_0' is not a double for column share"),
+        (["place=a", "number=1", "total=1", "raw=abc"], "'abc' is not a binary for column raw (hexadecimal digits, two per byte"),
+        (['{"place": "a", "number": 1, "total": 1, "raw": 5}'], "'5' is not a binary for column raw (hexadecimal digits, two per byte"),
+        (["place=a", "number=1", "total=" + "9" * 5_000], "9...' is not a bigint for column total"),
     ],
 )
 def test_a_row_that_does_not_fit_is_refused_with_its_column(filled: Cli, row: list[str], message: str) -> None:
@@ -68,6 +83,12 @@ def test_a_row_that_does_not_fit_is_refused_with_its_column(filled: Cli, row: li
     assert message in result.stderr
     assert len(result.stderr.splitlines()) == 1
     assert filled("scan", "readings", "--json").stdout == ""
+
+
+@pytest.mark.parametrize(("text", "number"), [("+3", 3), ("-3", -3), ("007", 7), (" 8 ", 8)])
+def test_an_int_is_ascii_digits_with_a_sign_perhaps(filled: Cli, text: str, number: int) -> None:
+    assert filled("put", "readings", "place=a", f"number={text}", "total=1").exit_code == 0
+    assert json.loads(filled("scan", "readings", "--json").stdout)["number"] == number
 
 
 def test_keys_need_all_their_columns_and_prefixes_do_not(filled: Cli) -> None:
