@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from belvedere import statements
+from belvedere.sql import declaration
 from belvedere.sql.expressions import SUPPORTED
 
 ROOT = Path(__file__).parents[2]
@@ -120,7 +120,7 @@ def test_the_table_of_expressions_is_the_allow_list() -> None:
 def test_every_option_of_tables_and_views_is_documented() -> None:
     page = (DOCS / "sql.md").read_text(encoding="utf-8")
     rows = dict(re.findall(r"^\| `(\w+)` \| (table|view) \|", page, re.MULTILINE))
-    expected = {**dict.fromkeys(statements.TABLE_OPTIONS, "table"), **dict.fromkeys(statements.VIEW_OPTIONS, "view")}
+    expected = {**dict.fromkeys(declaration.TABLE_OPTIONS, "table"), **dict.fromkeys(declaration.VIEW_OPTIONS, "view")}
     assert rows == expected
 
 

@@ -14,6 +14,7 @@ from belvedere.sql.names import key_names, plain_name
 from belvedere.sql.refusal import Refused, only
 from belvedere.types import Column, Schema, SqlType
 
+TABLE_OPTIONS, VIEW_OPTIONS = {"before_images"}, {"key", "consistency"}
 _TABLE, _VIEW = "CREATE TABLE", "CREATE MATERIALIZED VIEW"
 _CONSISTENCY = {"strong"}
 _INSTEAD: dict[type[exp.Expr], str] = {
@@ -55,7 +56,7 @@ def declared_table(statement: exp.Create) -> DeclaredTable:
     if statement.expression:
         raise Refused("AS SELECT", _TABLE, "create the table, then INSERT INTO it")
     only(statement, {"this", "kind", "exists", "properties"}, _TABLE)
-    options = _options(statement, {"before_images"}, _TABLE)
+    options = _options(statement, TABLE_OPTIONS, _TABLE)
     images = options.get("before_images", "true").lower()
     if images not in ("true", "false"):
         raise SqlError(f"before_images = {images} is not understood: use true or false")
@@ -136,7 +137,7 @@ def declared_view(statement: exp.Create) -> DeclaredView:
     if isinstance(statement.this, exp.Schema):
         raise SqlError("a column list after the view's name is not understood: name the columns with AS in the SELECT")
     only(statement, {"this", "kind", "exists", "replace", "properties", "expression"}, _VIEW)
-    options = _options(statement, {"key", "consistency"}, _VIEW)
+    options = _options(statement, VIEW_OPTIONS, _VIEW)
     consistency = options.get("consistency", "strong")
     if consistency not in _CONSISTENCY:
         raise SqlError(f"consistency = '{consistency}' is not offered: use 'strong'")
