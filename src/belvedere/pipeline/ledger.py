@@ -23,6 +23,7 @@ from belvedere.operators.graph import state_tables
 from belvedere.pipeline.intent import CHANGES, LOAD, Intent, Load, Loading, engines
 from belvedere.pipeline.manager import Ack, ack_to_json
 from belvedere.pipeline.plan import EpochPlan
+from belvedere.processes import start_time
 from belvedere.stores.base import CatalogTransaction, Store
 from belvedere.types import Position
 from belvedere.views.catalog import CatalogState, bump, make_live, new_id, read_head, read_state
@@ -50,22 +51,13 @@ class Lease:
     owner: str
     host: str
     pid: int
-    started: float
+    started: int
     expires: float
 
     def alive(self, now: float) -> bool:
         if self.owner == "" or now > self.expires:
             return False
-        return self.host != socket.gethostname() or _start_time(self.pid) == self.started
-
-
-def _start_time(pid: int) -> float:
-    """When a process of this machine started, in clock ticks; -1 if it is gone."""
-    try:
-        with open(f"/proc/{pid}/stat") as file:
-            return float(file.read().rsplit(")", 1)[1].split()[19])
-    except (OSError, IndexError):
-        return -1.0
+        return self.host != socket.gethostname() or start_time(self.pid) == self.started
 
 
 def take_lease(store: Store, owner: str, now: Callable[[], float] = time.time) -> Lease | None:
@@ -73,11 +65,11 @@ def take_lease(store: Store, owner: str, now: Callable[[], float] = time.time) -
 
     def body(t: CatalogTransaction) -> Lease | None:
         found = t.get("lease")
-        old = Lease(**json.loads(found)) if found else Lease(0, "", "", 0, 0.0, 0.0)
+        old = Lease(**json.loads(found)) if found else Lease(0, "", "", 0, 0, 0.0)
         if old.owner != owner and old.alive(now()):
             return None
         pid = os.getpid()
-        lease = Lease(old.fence + 1, owner, socket.gethostname(), pid, _start_time(pid), now() + LEASE_SECONDS)
+        lease = Lease(old.fence + 1, owner, socket.gethostname(), pid, start_time(pid), now() + LEASE_SECONDS)
         t.put("lease", json.dumps(asdict(lease)).encode())
         return lease
 

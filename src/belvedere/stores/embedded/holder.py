@@ -18,20 +18,12 @@ import time
 from pathlib import Path
 from struct import Struct
 
+from belvedere.processes import start_time
+
 _ENTRY = Struct("<QQdQ")
 _BEGAN = Struct("<d")
 _ENTRIES = 1024
 _NAME = "holder"
-
-
-def start_time(pid: int) -> int:
-    """When a process started, in clock ticks after boot; 0 if there is no such process. Tells reused pids apart."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            text = file.read()
-    except OSError:  # no such process (any more)
-        return 0
-    return int(text[text.rindex(b")") :].split()[20])  # the name in parentheses is field 2, the start time field 22
 
 
 class Holder:
