@@ -57,3 +57,19 @@ def check(db: belvedere.Database, views: dict[str, str] = VIEWS) -> None:
     for name in views:
         found = [tuple(row.values()) for row in db.view(name).to_arrow().to_pylist()]
         assert sorted(found, key=repr) == sorted(wanted[name], key=repr), name
+
+
+def damage(db: belvedere.Database, name: str) -> None:
+    """Overwrite the first record of a view in its file, behind the engine's back."""
+    table = db.state().view(name).planned.sink.table
+    for slot in range(db.store.state.slots):
+        reader = db.store.state.reader(slot, db.status().epoch)
+        keys, values = next(reader.scan(table), (None, None))
+        reader.close()
+        if keys is not None:
+            record = table.to_bytes(4, "big") + keys[0].as_py()
+            value = values[0].as_py()
+            place = 0 if len(value) == 8 else len(value) - 1  # the low byte of a bag's count, the high byte of a sum
+            wrong = value[:place] + bytes([value[place] ^ 3]) + value[place + 1 :]
+            db.store.state._slot(slot).write(lambda t, k=record, v=wrong: t.put(k, v))
+            return

@@ -51,7 +51,8 @@ def test_catch_up_then_reads_then_a_wrong_row_is_found_and_repaired(path: Path, 
     assert sound.exit_code == 0
     assert sound.stdout.count("✓") == 2
 
-    _damage(path, "revenue")
+    with belvedere.open(path) as db:
+        shop.damage(db, "revenue")
     wrong = cli(path, "verify", "revenue")
     assert wrong.exit_code == 1
     assert "revenue: 1 wrong row" in wrong.stdout
@@ -101,20 +102,3 @@ def test_run_keeps_views_until_it_is_told_to_stop(path: Path) -> None:
 def _is_current(db: belvedere.Database) -> bool:
     status = db.status()
     return not status.lag_operations and all(v.state == "live" for v in status.views)
-
-
-def _damage(path: Path, name: str) -> None:
-    """Overwrite the first record of a view in its file, behind the engine's back."""
-    with belvedere.open(path) as db:
-        table = db.state().view(name).planned.sink.table
-        for slot in range(db.store.state.slots):
-            reader = db.store.state.reader(slot, db.status().epoch)
-            keys, values = next(reader.scan(table), (None, None))
-            reader.close()
-            if keys is not None:
-                value = values[0].as_py()
-                wrong = value[:-1] + bytes([value[-1] ^ 3])
-                record = table.to_bytes(4, "big") + keys[0].as_py()
-                db.store.state._slot(slot).write(lambda t, k=record, v=wrong: t.put(k, v))  # type: ignore[attr-defined]
-                return
-    raise AssertionError(f"{name} has no record")
