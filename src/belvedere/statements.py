@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ from sqlglot import exp
 from belvedere import modify
 from belvedere.cost import Cost, estimate
 from belvedere.cost.text import shown
-from belvedere.errors import SqlError
+from belvedere.errors import CatalogError, SqlError
 from belvedere.operators.graph import bind
 from belvedere.result import Message, Query, Result, Rows
 from belvedere.sql import explain
@@ -73,8 +73,10 @@ def _drop(db: Database, statement: exp.Drop, text: str) -> Result:
         raise SqlError(f"DROP {statement.kind} is not understood here: DROP TABLE and DROP MATERIALIZED VIEW are")
     only(statement, {"this", "tables", "kind", "exists", "materialized", "restrict"}, f"DROP {statement.kind}")
     exists, kind = bool(statement.args.get("exists")), statement.kind.lower()
+    names = [plain_name(target, f"DROP {statement.kind}") for target in statement.args.get("tables") or [statement.this]]
+    _check_drops(db.state(), kind, names, exists)
     said = []
-    for name in [plain_name(target, f"DROP {statement.kind}") for target in statement.args.get("tables") or [statement.this]]:
+    for name in names:
         if kind == "view":
             there = catalog.drop_view(db.store, name, exists)
         else:
@@ -84,6 +86,32 @@ def _drop(db: Database, statement: exp.Drop, text: str) -> Result:
                 db.store.base.drop(dropped.id)
         said.append(f"{kind} {name} dropped" if there else f"there is no {kind} {name}")
     return Message(", ".join(said))
+
+
+def _check_drops(state: CatalogState, kind: str, names: Sequence[str], exists: bool) -> None:
+    """Refuse what would fail in the midst of several drops, before the first of them. Each is checked again when it is done."""
+    there: Mapping[str, TableDefinition | ViewDefinition] = state.views if kind == "view" else state.tables
+    others = state.tables if kind == "view" else state.views
+    gone: set[str] = set()
+    for name in names if len(names) > 1 else ():
+        low = name.lower()
+        if low in gone:
+            raise SqlError(f"{name} is listed twice: list it once")
+        if low in others and not (exists and kind == "table"):
+            raise CatalogError(f"{name} is a {'table: use DROP TABLE' if kind == 'view' else 'view: use DROP MATERIALIZED VIEW'}")
+        if low not in there:
+            if exists:
+                continue
+            raise CatalogError(f"there is no {kind} {name}: SHOW {'MATERIALIZED VIEWS' if kind == 'view' else 'TABLES'} lists them")
+        found = there[low]
+        users = {v.name for v in state.definitions() if v.name.lower() not in {low, *gone} and _uses(v, found)}
+        if users:
+            raise CatalogError(f"{kind} {name} is used by {', '.join(sorted(users))}: drop these first, nothing was dropped")
+        gone.add(low)
+
+
+def _uses(view: ViewDefinition, found: TableDefinition | ViewDefinition) -> bool:
+    return found.name.lower() in view.planned.reads if isinstance(found, ViewDefinition) else found.id in view.planned.sources
 
 
 def _describe(db: Database, statement: exp.Describe, text: str) -> Result:

@@ -16,11 +16,13 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from sqlglot import exp
 
 from belvedere.errors import SqlError
 from belvedere.sql.expressions import SUPPORTED, Typed, connect, lower, parse
+from belvedere.sql.expressions.calls import CALLS, FOREIGN
 from belvedere.types import parse_type
 from tests.conformance.expression_edges import COLUMNS, KINDS, ROWS, edge_table
 
@@ -145,6 +147,58 @@ def test_every_example_means_the_same_in_spark_and_duckdb(spark: SparkSession) -
     assert len(examples) >= 250
     found = differences(spark, examples)
     assert not found, f"{len(found)} of {len(examples)} differ:\n" + "\n".join(found)
+
+
+SPELLINGS = """
+trunc(dt, 'YYYY'); trunc(ts, 'yy'); trunc(dt, 'Quarter'); trunc(r, 'MON'); date_trunc('YYYY', ts); date_trunc('yy', dt)
+date_trunc('MM', ts); date_trunc('mon', ts); date_trunc("DD", ts); date_trunc('quarter', ts); date_trunc('MINUTE', r)
+date_trunc('microsecond', ts); date_sub(dt, i % 100); date_sub(r, 1); dateadd(dt, 3); datediff(r, dt); unix_timestamp(ts, 'yyyy')
+to_unix_timestamp(dt, 'yyyy'); to_timestamp(r); to_timestamp(dt); position('l', s, 3); position(t IN s); locate('', s, 3); instr(i, '7')
+substr(s FROM 2 FOR 3); substring(s, 1, -1); trim('l' FROM s); trim(LEADING 'H' FROM s); trim(s, 'H'); ltrim('H', s); rtrim('o', s)
+btrim(s, 'lo'); and(b, i > 1); or(b, i > 1); like(s, 'H%'); like(s, 'a/%%', '/'); regexp_like(s, 'l+'); div(i + 1, 3); mod(i + 1, 3)
+dt + interval '1 month'; dt + interval '2 MONTHS'; dt - interval '-1' day; ts + interval 1 microseconds; CAST(i AS dec(5,2)); q::int
+CAST(s AS varchar(3)); CAST(ts AS timestamp_ltz); int(q); timestamp(r); string(dt); i <=> j = b; i < j = b; not b = b; 1 + i || s
+'\\u0041'; '\\x41'; '\\101'; 'a\\qb'; "a""b"; .5; 5.; 1.e2; 1.50BD; x'1'; - 2147483648; -(2147483648); try_cast('0x1' AS double)
+"""
+NOT_SQL = """
+count(); split_part(s, 'a'); substring(s); concat(s,); if(b, 1); boolean(s, t); last_day(dt, 'w'); datediff(dt); sha2(s); max(i, j)
+charindex('l', s); iif(b, 1, 2); starts_with(s, 'H'); strpos(s, 'l'); timestamp_trunc(ts, MONTH); to_hex(i); is_nan(d); convert(i, string)
+CAST(i AS text); CAST(i AS bool); CAST(i AS varchar); CAST(i AS char); CAST(d AS double precision); CAST(ts AS datetime); i::text
+dt + interval 1 d; dt + interval '1 d'; ts + interval 1 m; dt + interval (1) day; extract('year' FROM dt); extract(dayofweekiso FROM dt)
+trim(BOTH s); 0x1F; i IS NULL = b; 1E- + i; i > +
+"""
+
+
+def listed(text: str) -> list[str]:
+    return [part.strip() for line in text.strip().splitlines() for part in line.split("; ")]
+
+
+def test_unusual_spellings_mean_in_spark_what_they_mean_here(spark: SparkSession) -> None:
+    found = differences(spark, listed(SPELLINGS))
+    assert not found, "\n".join(found)
+
+
+def test_what_spark_does_not_understand_is_refused(spark: SparkSession) -> None:
+    for text in listed(NOT_SQL):
+        assert not accepted(text), text
+        with pytest.raises(PySparkException):
+            spark.sql(f"SELECT {text} AS c FROM edges")
+
+
+def test_every_function_that_is_understood_is_one_of_sparks(spark: SparkSession) -> None:
+    known = {row[0] for row in spark.sql("SHOW ALL FUNCTIONS").collect()}
+    assert CALLS.keys() - known <= {"extract", "timestampadd", "timestampdiff"}  # these three are grammar
+    assert not FOREIGN & known
+
+
+UNITS = "YEAR YYYY YY Y QUARTER Q MONTH MM MON M WEEK W DAY DD D HOUR H MINUTE SECOND S MILLISECOND MS MICROSECOND US NS DECADE"
+
+
+@pytest.mark.parametrize("call", ["trunc(date '2024-05-17', '{}')", "date_trunc('{}', timestamp '2024-05-17 13:14:15.123456')"])
+def test_the_units_that_spark_does_not_know_are_refused(spark: SparkSession, call: str) -> None:
+    calls = [call.format(unit) for unit in UNITS.split()]
+    answers = spark.sql(f"SELECT {', '.join(calls)}").collect()[0]
+    assert [accepted(text) for text in calls] == [answer is not None for answer in answers]
 
 
 def composed(chance: random.Random, kind: str, depth: int) -> str:

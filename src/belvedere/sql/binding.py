@@ -138,8 +138,16 @@ def spelled(column: exp.Column) -> str:
     return ".".join(part.name for part in column.parts)
 
 
+def whole_number(node: exp.Expr) -> int | None:
+    """The number of a column in GROUP BY or ORDER BY: a literal, perhaps with a minus sign or in parentheses."""
+    node = node.unnest()
+    sign, node = (-1, node.this) if isinstance(node, exp.Neg) else (1, node)
+    return sign * int(node.this) if isinstance(node, exp.Literal) and not node.is_string and str(node.this).isdigit() else None
+
+
 def default_name(node: exp.Expr) -> str:
-    """Spark's name for a column without AS: count(1), sum(amount), (a + 1)."""
+    """Spark's name for a column without AS: count(1), sum(amount), (a + 1). Parentheses around it all do not count."""
+    node = node.unnest()
     if isinstance(node, exp.Column):
         return node.name
     if isinstance(node, exp.Count) and isinstance(node.this, exp.Star):

@@ -15,8 +15,9 @@ from sqlglot.tokenizer_core import Token, TokenType
 from belvedere.errors import SqlError
 from belvedere.sql.expressions.dialect import SparkSql
 
-__all__ = ["Token", "TokenType", "defining_query", "parse", "split", "sql_of", "words_of"]
+__all__ = ["Token", "TokenType", "defining_query", "parse", "split", "sql_of", "words_of", "written"]
 
+_TEXT = "text"
 logging.getLogger("sqlglot").setLevel(logging.ERROR)  # it warns about statements that we read ourselves
 
 
@@ -37,7 +38,13 @@ def parse(text: str) -> Any:
         raise SqlError("there is no statement in this text")
     if len(statements) > 1:
         raise SqlError(f"one statement at a time, please: found {len(statements)}")
+    statements[0].meta[_TEXT] = text
     return statements[0]
+
+
+def written(statement: Any) -> str:
+    """A statement from `parse` as the user wrote it."""
+    return str(statement.meta[_TEXT])
 
 
 def words_of(text: str) -> list[Token]:

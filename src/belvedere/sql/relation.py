@@ -65,5 +65,12 @@ def expression_of(node: exp.Expr, scope: Scope) -> Expression:
 def condition_of(node: exp.Expr | None, scope: Scope) -> Expression | None:
     if node is None:
         return None
+    refuse_null(node)
     typed = lower_condition(node, scope.resolve)
     return Expression(typed.sql, SqlType("boolean"), sql_of(node), typed.raises)
+
+
+def refuse_null(condition: exp.Expr) -> None:
+    """As a whole condition NULL has no type for Spark; below AND it is a boolean."""
+    if isinstance(condition.unnest(), exp.Null):
+        raise SqlError("a condition needs a boolean, not NULL: write false")

@@ -1,32 +1,32 @@
-"""A query over other names: relations renamed, each still known to the query by its own name."""
+"""A query over other names, for Spark: its relations are defined in front of it, and its text stays the user's own."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from sqlglot import exp
-
-from belvedere.sql.dialect import sql_of
+from belvedere.sql.dialect import TokenType, words_of, written
 
 
 def renamed(query: Any, names: Mapping[str, str]) -> str:
-    """The text of the query with relations replaced as `names` says (compared without case); a WITH name hides a relation."""
-    wanted = {name.lower(): other for name, other in names.items()}
-    tree = exp.Paren(this=query.copy())  # so that even the root has a parent in which it can be replaced
+    """The text of the query with a WITH around it that says what its relations are; a WITH of its own hides them, as it should.
 
-    def visit(node: Any, hidden: frozenset[str]) -> None:
-        definitions = node.args.get("with_")
-        for cte in definitions.expressions if definitions else []:
-            visit(cte.this, hidden)
-            hidden |= {cte.alias.lower()}
-        if isinstance(node, exp.Table) and not node.db and node.name.lower() in wanted.keys() - hidden:
-            alias, other = node.alias_or_name, exp.to_table(wanted[node.name.lower()])
-            node.set("this", other.this)
-            node.set("alias", exp.TableAlias(this=exp.to_identifier(alias, quoted=True)))
-        for child in list(node.iter_expressions()):
-            if child is not definitions:
-                visit(child, hidden)
+    The parser's tree is not written out again: it reads more than Spark does, so a mistake of it would be computed by both.
+    """
+    text = _guarded(written(query)).rstrip().rstrip(";")
+    relations = ", ".join(f"{_quoted(name)} AS (SELECT * FROM {other})" for name, other in names.items())
+    return f"WITH {relations} (\n{text}\n)" if relations else text
 
-    visit(tree, frozenset())
-    return sql_of(tree.this)
+
+def _guarded(text: str) -> str:
+    """For Spark t WHERE (b) is a table with the alias WHERE and one column b; t WHERE true AND (b) is what is meant."""
+    words = words_of(text)
+    kinds = [word.token_type for word in words]
+    for at in reversed(range(len(words) - 3)):
+        if kinds[at : at + 2] == [TokenType.WHERE, TokenType.L_PAREN] and kinds[at + 3] == TokenType.R_PAREN:
+            text = f"{text[: words[at].end + 1]} true AND{text[words[at].end + 1 :]}"
+    return text
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"

@@ -57,7 +57,8 @@ _EXTRACTED = {
     "WEEK": "week({})",
     "DAY": "day({})",
     "DAYOFWEEK": "(dayofweek({}) + 1)",
-    "DAYOFWEEKISO": "isodow({})",
+    "DAYOFWEEK_ISO": "isodow({})",
+    "DOW_ISO": "isodow({})",
     "DAYOFYEAR": "dayofyear({})",
     "DOY": "dayofyear({})",
     "DOW": "(dayofweek({}) + 1)",
@@ -92,6 +93,8 @@ def weekday(node: exp.Anonymous, lower: Lower) -> Typed:
 @lowers(exp.Extract, args="this expression")
 def extract(node: exp.Extract, lower: Lower) -> Typed:
     unit, value = str(node.this.name).upper(), lower(node.expression)
+    if not isinstance(node.this, exp.Var):
+        raise SqlError(f"EXTRACT needs a word before FROM: {', '.join(_EXTRACTED)}")
     if value.kind not in ("date", "timestamp"):
         raise SqlError(f"EXTRACT needs a date or timestamp, not {value.type or 'NULL'}")
     if unit == "SECOND" and value.type == TIMESTAMP:
@@ -113,13 +116,13 @@ def to_date(node: exp.TsOrDsToDate, lower: Lower) -> Typed:
 
 @lowers(exp.TsOrDsAdd, args="this expression unit")
 def date_add(node: exp.TsOrDsAdd, lower: Lower) -> Typed:
-    """date_add and date_sub; sqlglot turns the second into an addition of n * -1."""
-    if str(node.args["unit"].name).upper() != "DAY":
-        raise Unsupported(node.sql("spark"), "use date_add, date_sub or an interval")
-    count, sign = node.expression, "+"
-    if isinstance(count, exp.Mul) and isinstance(count.expression, exp.Neg) and count.expression.this == exp.Literal.number(1):
-        count, sign = count.this, "-"
-    return add_days(as_date(lower(node.this), "date_add"), typed_as(lower(count), INT, "the number of days"), sign)
+    return add_days(as_date(lower(node.this), "date_add"), typed_as(lower(node.expression), INT, "the number of days"), "+")
+
+
+@function("date_sub", 2)
+def date_sub(node: exp.Anonymous, lower: Lower) -> Typed:
+    day, count = node.expressions
+    return add_days(as_date(lower(day), "date_sub"), typed_as(lower(count), INT, "the number of days"), "-")
 
 
 def add_days(day: Typed, count: Typed, sign: str) -> Typed:
@@ -143,22 +146,26 @@ def last_day(node: exp.LastDay, lower: Lower) -> Typed:
     return strict([as_date(lower(node.this), "last_day")], lambda d: f"last_day({d})", DATE)
 
 
-@lowers(exp.DateTrunc, args="this unit")
-def trunc(node: exp.DateTrunc, lower: Lower) -> Typed:
-    unit = _unit(node.args["unit"], _DATE_UNITS, "trunc", lower)
-    return strict([as_date(lower(node.this), "trunc")], lambda d: f"CAST(date_trunc('{unit}', {d}) AS DATE)", DATE)
+@function("trunc", 2)
+def trunc(node: exp.Anonymous, lower: Lower) -> Typed:
+    day, unit = node.expressions
+    name = _unit(unit, _DATE_UNITS, "trunc", lower)
+    return strict([as_date(lower(day), "trunc")], lambda d: f"CAST(date_trunc('{name}', {d}) AS DATE)", DATE)
 
 
-@lowers(exp.TimestampTrunc, args="this unit")
-def date_trunc(node: exp.TimestampTrunc, lower: Lower) -> Typed:
-    unit = _unit(node.args["unit"], _TIME_UNITS, "date_trunc", lower)
-    value = as_timestamp(lower(node.this), "date_trunc")
-    return strict([value], lambda v: f"make_timestamptz(epoch_us(date_trunc('{unit}', {local(v)})))", TIMESTAMP)
+@function("date_trunc", 2)
+def date_trunc(node: exp.Anonymous, lower: Lower) -> Typed:
+    unit, instant = node.expressions
+    name = _unit(unit, _TIME_UNITS, "date_trunc", lower)
+    value = as_timestamp(lower(instant), "date_trunc")
+    return strict([value], lambda v: f"make_timestamptz(epoch_us(date_trunc('{name}', {local(v)})))", TIMESTAMP)
 
 
 def _unit(node: exp.Expr, known: dict[str, str], where: str, lower: Lower) -> str:
     """Spark answers NULL for a unit it does not know; here that is a mistake."""
-    word = str(node.name) if isinstance(node, exp.Var) else literal_text(lower(node), f"the unit of {where}")
+    if isinstance(node, exp.Column):
+        raise SqlError(f"the unit of {where} must be a string literal")
+    word = literal_text(lower(node), f"the unit of {where}")
     if word.upper() not in known:
         raise Unsupported(f"{where} to {word!r}", f"use one of {', '.join(known)}")
     return known[word.upper()]

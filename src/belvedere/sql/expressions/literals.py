@@ -15,6 +15,7 @@ from belvedere.types import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, INT, STRING, 
 
 _DATE = re.compile(r"(\d{4})(?:-(\d{1,2})(?:-(\d{1,2}))?)?")
 _TIME = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})[ T](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,6}))?)?(Z|([+-])(\d{2}):(\d{2}))?")
+_NUMBER = re.compile(r"-?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _HUGE = 2**63
 
 
@@ -34,6 +35,8 @@ def text(value: str) -> Typed:
 
 def number(digits: str) -> Typed:
     """`digits` may carry a minus sign: in Spark it belongs to the literal, so -2147483648 is an int."""
+    if not _NUMBER.fullmatch(digits):
+        raise SqlError(f"{digits} is not a number: write digits, a point and perhaps an exponent, as in 1.5E3")
     if "e" in digits.lower():
         return _double(digits)
     if "." in digits:

@@ -2,7 +2,7 @@
 
 Spark cuts control characters, spaces and DEL from both ends first. A string that is not such a spelling
 raises CAST_INVALID_INPUT. Spark has an answer for some more spellings, which raise here, also below TRY_CAST: times without
-a date (they mean today), named time zones and zones with seconds, hexadecimal doubles.
+a date (they mean today), named time zones and zones with seconds, hexadecimal doubles such as 0x1p3.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _ZONE = f"(?:Z|(?:UTC|GMT|UT)?(?:{_OFFSET})?)"
 _TIME = rf"([01]?[0-9]|2[0-3])(?::({_SIXTY})(?::({_SIXTY})(?:\.([0-9]*))? *{_ZONE})?)?"
 _TIMESTAMP = f"({_YEAR})(?:-({_PAIR})(?:-({_PAIR})(?:[ T]{_TIME})?)?)?"
 _UNREAD = {
-    "double": r"[+-]?0[xX](?s:.*)",
+    "double": r"[+-]?0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?[0-9]+[dDfF]?",
     "timestamp": rf"(?:T?{_PAIR}:|{_YEAR}-{_PAIR}-{_PAIR}[ T]{_PAIR}:{_PAIR}:{_PAIR}(?:\.[0-9]*)? *(?:[A-Za-z]|[+-][0-9:]{{6,}}))(?s:.*)",
 }
 _DATE_PARTS = "['y', 'm', 'd']"

@@ -139,7 +139,7 @@ def _text(value: Typed, where: str) -> Typed:
 
 @lowers(exp.StrPosition, args="this substr position")
 def position(node: exp.StrPosition, lower: Lower) -> Typed:
-    """instr, position and locate. Spark's locate finds an empty string at 1 from any start, and nothing from a start below 1."""
+    """position and locate. Spark's locate finds an empty string at 1 from any start, and nothing from a start below 1."""
     text, part = as_string(lower(node.this)), as_string(lower(node.args["substr"]))
     start_node = node.args.get("position")
     if start_node is None:
@@ -153,6 +153,12 @@ def position(node: exp.StrPosition, lower: Lower) -> Typed:
         return f"CAST(CASE WHEN {s} = '' AND {v} IS NOT NULL THEN 1 ELSE {found} END AS INTEGER)"
 
     return strict([part, text], build, INT)
+
+
+@function("instr", 2)
+def instr(node: exp.Anonymous, lower: Lower) -> Typed:
+    text, part = (as_string(lower(e)) for e in node.expressions)
+    return strict([text, part], lambda v, s: f"CAST(strpos({v}, {s}) AS INTEGER)", INT)
 
 
 @lowers(exp.Replace, args="this expression replacement")

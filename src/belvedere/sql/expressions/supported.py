@@ -113,7 +113,7 @@ SUPPORTED: tuple[Supported, ...] = (
     _row(
         "TRY_CAST",
         "try_cast(q AS int); try_cast(q AS decimal(6,2)); try_cast(q AS boolean); try_cast(r AS timestamp); try_cast(r AS date); "
-        "try_cast(l AS int); try_cast(10 / i AS int); try_cast(d AS decimal(4,1))",
+        "try_cast(l AS int); try_cast(10 / i AS int); try_cast(d AS decimal(4,1)); try_cast(q AS double)",
     ),
     _row("abs, sign", "abs(i); abs(l); abs(d); abs(m); sign(i); sign(d); signum(m)"),
     _row("ceil, floor", "ceil(d); floor(d); ceil(m); floor(n); ceiling(i); floor(l); ceil(w)", "one argument"),
@@ -154,7 +154,7 @@ SUPPORTED: tuple[Supported, ...] = (
     _row(
         "EXTRACT",
         "extract(year FROM dt); extract(week FROM ts); extract(dow FROM dt); extract(doy FROM dt); "
-        "extract(second FROM ts); extract(hour FROM ts)",
+        "extract(second FROM ts); extract(hour FROM ts); extract(dayofweek_iso FROM dt); extract(dow_iso FROM ts)",
     ),
     _row(
         "date_add, date_sub, date + int",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from belvedere.errors import SqlError, Unsupported
-from belvedere.sql.binding import Find, bind, calls_in, default_name, parts_of, text_of
+from belvedere.sql.binding import Find, bind, calls_in, default_name, parts_of, text_of, whole_number
 from belvedere.sql.plan.conditions import conjuncts
 from belvedere.sql.plan.names import Names
 from belvedere.sql.plan.refusal import refuse_grouping, refuse_subqueries
@@ -138,7 +138,7 @@ def _group(node: exp.Expr, items: Sequence[Item], aliases: Mapping[str, Item], n
     """A grouping expression: itself, or the output that a number or an alias stands for (a column of FROM comes first)."""
     refuse_subqueries(node, "")
     node = node.unnest()
-    if (number := ordinal(node)) is not None:
+    if (number := whole_number(node)) is not None:
         if not 1 <= number <= len(items):
             raise SqlError(f"GROUP BY {number}: the view has {len(items)} column(s)")
         found = items[number - 1]
@@ -163,14 +163,10 @@ def _sort_key(key: exp.Expr, items: Sequence[Item], by_output: Find, names: Name
     node = key.this
     if isinstance(node, exp.Var | exp.Column) and node.name.upper() == "ALL":
         nodes = [item.node for item in items]
-    elif (number := ordinal(node)) is not None:
+    elif (number := whole_number(node)) is not None:
         if not 1 <= number <= len(items):
             raise SqlError(f"ORDER BY {number}: the view has {len(items)} column(s)")
         nodes = [items[number - 1].node]
     else:
         nodes = [bind(node, by_output, names.find)]
     return [exp.Ordered(this=n, desc=key.args.get("desc"), nulls_first=key.args.get("nulls_first")) for n in nodes]
-
-
-def ordinal(node: exp.Expr) -> int | None:
-    return int(node.this) if isinstance(node, exp.Literal) and not node.is_string and str(node.this).isdigit() else None

@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from belvedere.sql.binding import text_of
 from belvedere.sql.plan.join import Equality
+from belvedere.sql.relation import refuse_null
 
 OUTER = -1  # stands for the query around a subquery among the relations of FROM
 
@@ -25,9 +26,14 @@ def conjuncts(node: exp.Expr | None) -> list[exp.Expr]:
     """The parts of a condition that must all hold, in the order in which they are written; what is always true is left out."""
     if node is None:
         return []
+    refuse_null(node)
+    return _parts(node)
+
+
+def _parts(node: exp.Expr) -> list[exp.Expr]:
     node = node.unnest()
     if isinstance(node, exp.And):
-        return conjuncts(node.this) + conjuncts(node.expression)
+        return _parts(node.this) + _parts(node.expression)
     return [] if isinstance(node, exp.Boolean) and node.this else [node]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from sqlglot import exp
 
 from belvedere.errors import SqlError
-from belvedere.sql.binding import bind, text_of
+from belvedere.sql.binding import bind, text_of, whole_number
 from belvedere.sql.query.context import Context
 from belvedere.sql.query.refusal import NotAnswered, only
 from belvedere.sql.query.stage import Output, Relation, stage_of
@@ -37,9 +37,9 @@ def sort_keys(query: exp.Expr, outputs: Sequence[exp.Expr], bound: Callable[[exp
 
 def ordinal(node: exp.Expr, outputs: Sequence[exp.Expr], clause: str) -> exp.Expr | None:
     """The output that a whole number stands for."""
-    if not isinstance(node, exp.Literal) or node.is_string or not str(node.this).isdigit():
+    number = whole_number(node)
+    if number is None:
         return None
-    number = int(node.this)
     if not 1 <= number <= len(outputs):
         raise SqlError(f"{clause} {number}: the query has {len(outputs)} column(s)")
     return outputs[number - 1]

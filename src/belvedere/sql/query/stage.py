@@ -79,7 +79,10 @@ class Stage:
             raise reworded(error, {f"{VALUE}.v{i}": text for i, (text, _) in enumerate(found)}) from error
 
     def condition(self, node: exp.Expr, where: str) -> Typed:
-        return condition(self.lower(node), where)
+        value = self.lower(node)
+        if value.is_null:
+            raise SqlError(f"{where} needs a boolean, not NULL: write false")
+        return condition(value, where)
 
     def filtered(self, node: exp.Expr | None, where: str) -> Stage:
         return replace(self, sql=f"{self.sql} WHERE {self.condition(node, where).sql}") if node is not None else self
