@@ -146,9 +146,10 @@ class StateAgrees(Agreeing):
     @rule(age=st.integers(0, 4), table=tables, low=keys, high=bounds)
     def look(self, age: int, table: int, low: bytes, high: bytes | None) -> None:
         def call(store: Store) -> list[Any]:
-            reader = store.state.reader(0, max(self.committed - age, 0))
+            epoch = max(self.committed - age, 0)
+            reader, get = store.state.reader(0, epoch), store.state.getter(table)
             found = [
-                [reader.get(table, key) for key in KEYS],
+                [get(0, epoch, key) for key in KEYS],
                 reader.get_many(table, binary(KEYS)).to_pylist(),
                 listed(reader.scan(table)),
                 listed(reader.scan(table, low, high, batch=2)),
