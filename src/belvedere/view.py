@@ -49,9 +49,9 @@ class View:
         if self._before is not None:
             self._before()
         while True:
-            mark, point = self._mark(), self._point
-            if point is None or point[0] != mark:
-                point = self._point = mark, *self._prepared(point)
+            point = self._point
+            if point is None or point[0] != self._mark():
+                point = self._point = self._prepared(point)
             try:
                 return point[1](key, point[2])
             except Stale:
@@ -92,11 +92,11 @@ class View:
     def _definition(self) -> ViewDefinition:
         return self._cache.state().view(self.name)
 
-    def _prepared(self, point: _Point | None) -> tuple[PointRead, Epoch, CatalogState]:
+    def _prepared(self, point: _Point | None) -> _Point:
         """What is known anew when something has been committed; definitions change rarely."""
-        epoch, state = self._cache.current()
+        mark, epoch, state = self._cache.current()
         read = point[1] if point is not None and point[3] is state else point_read(self._store.state, self._readable(state))
-        return read, epoch, state
+        return mark, read, epoch, state
 
     def _readable(self, state: CatalogState) -> ViewDefinition:
         view = state.view(self.name)

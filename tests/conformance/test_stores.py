@@ -138,6 +138,7 @@ def test_the_mark_of_a_catalog_changes_with_every_transaction_and_only_then(stor
         store.catalog.read(lambda transaction: transaction.get("n"))
         store.catalog.get_one("n")
         assert store.catalog.mark() == marks[-1]
+        assert store.catalog.read_marked(lambda transaction: transaction.get("n")) == (marks[-1], b"%d" % number)
     assert len(set(marks)) == len(marks)
 
 

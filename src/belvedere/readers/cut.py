@@ -28,7 +28,7 @@ from belvedere.views.definitions import LIVE, ViewDefinition
 from belvedere.views.pins import pinned
 
 T = TypeVar("T")
-_Known = tuple[Hashable, tuple[Epoch, CatalogState]]
+Known = tuple[Hashable, Epoch, CatalogState]  # the mark of what was read, the committed epoch, definitions as new as it
 _HEAD = struct.Struct("<QQ")
 _TRIES = 100
 
@@ -38,27 +38,26 @@ class CatalogCache:
 
     def __init__(self, store: Store) -> None:
         self._catalog = store.catalog
-        self._known: _Known | None = None  # replaced as a whole: several threads may read
+        self._known: Known | None = None  # replaced as a whole: several threads may read
 
-    def current(self) -> tuple[Epoch, CatalogState]:
-        """The committed epoch, and definitions that are as new as it."""
-        mark, known = self._catalog.mark(), self._known
-        if known is None or known[0] != mark:
-            known = self._known = mark, self._read(known)
-        return known[1]
+    def current(self) -> Known:
+        known = self._known
+        if known is None or known[0] != self._catalog.mark():
+            known = self._known = self._read(known)
+        return known
 
-    def _read(self, known: _Known | None) -> tuple[Epoch, CatalogState]:
+    def _read(self, known: Known | None) -> Known:
         """Most transactions change no definition: then the epoch is all that is new."""
-        head = self._catalog.get_one("head")
+        mark, head = self._catalog.read_marked(lambda t: t.get("head"))
         if head is not None and known is not None:
             epoch, version = _HEAD.unpack_from(head)
-            if version == known[1][1].head.version:
-                return epoch, known[1][1]
-        state = self._catalog.read(read_state)
-        return state.head.epoch, state
+            if version == known[2].head.version:
+                return mark, epoch, known[2]
+        mark, state = self._catalog.read_marked(read_state)
+        return mark, state.head.epoch, state
 
     def state(self) -> CatalogState:
-        return self.current()[1]
+        return self.current()[2]
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,8 +95,12 @@ class Catalog(Protocol):
     def mark(self) -> Hashable:
         """Something that is different after every committed transaction, of any process; made for latency.
 
-        Every point read of a view begins with it: while it stays the same, the epoch and the definitions that a process knows are current.
+        Every point read of a view begins with it: while it is that of `read_marked`, what was read there is current. It may change
+        a moment before readers see the transaction, never after.
         """
+
+    def read_marked(self, body: Callable[[CatalogTransaction], T]) -> tuple[Hashable, T]:
+        """The same as `read`, and the mark of the snapshot that was read."""
 
 
 class BaseSnapshot(Protocol):

@@ -113,6 +113,10 @@ class MemoryCatalog:
         self._point("catalog read")
         return self._commits
 
+    def read_marked(self, body: Callable[[CatalogTransaction], T]) -> tuple[int, T]:
+        self._point("catalog read")
+        return self._commits, body(_Transaction(self._entries, writable=False))
+
 
 @dataclass
 class _Stream:

@@ -11,8 +11,19 @@ import lmdb
 import pytest
 
 from belvedere.errors import StoreError
+from belvedere.readers.cut import CatalogCache
 from belvedere.stores.embedded import EmbeddedStore, marks
+from belvedere.views.catalog import Head
 
+_HEADS = """
+import sys
+from belvedere.stores.embedded import EmbeddedStore
+from belvedere.views.catalog import Head
+with EmbeddedStore.open(sys.argv[1]) as store:
+    for epoch in range(1, int(sys.argv[2]) + 1):
+        store.catalog.transact(lambda t: t.put("head", Head(epoch, 0, {}).to_bytes()))
+        print(epoch, flush=True)
+"""
 _COMMIT = "import lmdb, sys\nwith lmdb.open(sys.argv[1]).begin(write=True) as t: t.put(b'k', sys.argv[2].encode())"
 
 
@@ -64,3 +75,35 @@ def test_a_closed_store_says_so(tmp_path: Path) -> None:
     store.close()
     with pytest.raises(StoreError, match="closed"):
         store.catalog.mark()
+
+
+def test_who_reads_during_a_commit_sees_it_afterwards(tmp_path: Path) -> None:
+    """LMDB lets readers see a commit only when the disk has it, a moment after the mark has changed."""
+    epochs = 300
+    with EmbeddedStore.open(tmp_path, slots=1) as store:
+        store.catalog.transact(lambda t: t.put("head", Head(0, 0, {}).to_bytes()))
+        caches = [CatalogCache(store) for _ in range(2)]
+        command = [sys.executable, "-c", _HEADS, str(tmp_path), str(epochs)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as writer:
+            assert writer.stdout is not None
+            os.set_blocking(writer.stdout.fileno(), False)
+            told = 0
+            while told < epochs:
+                lines = (writer.stdout.read() or b"").split()
+                assert lines or writer.poll() is None
+                told = int(lines[-1]) if lines else told
+                assert caches[0].current()[1] >= told  # asks all the time
+                if lines:
+                    assert caches[1].current()[1] >= told  # asks now and then
+
+
+@pytest.mark.parametrize("ahead", [0, 1])
+def test_what_was_read_belongs_to_its_own_transaction(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ahead: int) -> None:
+    with EmbeddedStore.open(tmp_path, slots=1) as store:
+        cache, mark = CatalogCache(store), store.catalog.mark
+        for epoch in range(1, 5):
+            with monkeypatch.context() as patch:  # as in the moment before the transaction is seen
+                patch.setattr(store.catalog, "mark", lambda: mark() + ahead)
+                assert cache.current()[1] == epoch - 1
+            store.catalog.transact(lambda t: t.put("head", Head(epoch, 0, {}).to_bytes()))  # noqa: B023  # runs at once
+            assert cache.current()[1] == epoch

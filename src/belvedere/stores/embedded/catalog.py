@@ -70,3 +70,6 @@ class EmbeddedCatalog:
 
     def mark(self) -> int:
         return self._environment.mark()
+
+    def read_marked(self, body: Callable[[CatalogTransaction], T]) -> tuple[int, T]:
+        return self._environment.read(lambda transaction: (transaction.id(), body(_Reading(transaction))))
