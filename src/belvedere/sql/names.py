@@ -55,8 +55,11 @@ def check_names(what: str, names: Iterable[str]) -> None:
 
 def quoted(name: str) -> str:
     """The name as a statement must write it: in backquotes if it is not a plain word."""
-    plain = _PLAIN.fullmatch(name) and name.upper() not in _KEYWORDS
-    return name if plain else "`" + name.replace("`", "``") + "`"
+    return name if _PLAIN.fullmatch(name) and name.upper() not in _KEYWORDS else backquoted(name)
+
+
+def backquoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
 
 
 def quoted_in(node: exp.Expr) -> exp.Expr:
@@ -81,5 +84,5 @@ def key_names(option: str) -> list[str]:
 
 def key_option(names: Iterable[str]) -> str:
     """The string literal for WITH (key = ...) that `key_names` reads as these names."""
-    listed = ", ".join(name if _PLAIN.fullmatch(name) else "`" + name.replace("`", "``") + "`" for name in names)
+    listed = ", ".join(name if _PLAIN.fullmatch(name) else backquoted(name) for name in names)
     return "'" + listed.replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from belvedere.sql.dialect import TokenType, words_of, written
+from belvedere.sql.names import backquoted
 
 
 def renamed(query: Any, names: Mapping[str, str]) -> str:
@@ -14,7 +15,7 @@ def renamed(query: Any, names: Mapping[str, str]) -> str:
     The parser's tree is not written out again: it reads more than Spark does, so a mistake of it would be computed by both.
     """
     text = _guarded(written(query)).rstrip().rstrip(";")
-    relations = ", ".join(f"{_quoted(name)} AS (SELECT * FROM {other})" for name, other in names.items())
+    relations = ", ".join(f"{backquoted(name)} AS (SELECT * FROM {other})" for name, other in names.items())
     return f"WITH {relations} (\n{text}\n)" if relations else text
 
 
@@ -26,7 +27,3 @@ def _guarded(text: str) -> str:
         if kinds[at : at + 2] == [TokenType.WHERE, TokenType.L_PAREN] and kinds[at + 3] == TokenType.R_PAREN:
             text = f"{text[: words[at].end + 1]} true AND{text[words[at].end + 1 :]}"
     return text
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
