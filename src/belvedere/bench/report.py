@@ -15,7 +15,7 @@ from belvedere.bench.chart import plot
 from belvedere.bench.figures import FRESHNESS_MS, MEASURED, PUBLISHED, RUN_HERE
 from belvedere.bench.peers import duckdb_refresh, lmdb_by_hand
 from belvedere.bench.results import END_TO_END, INGEST, MAINTAIN, Rate, Results
-from belvedere.bench.targets import Verdict, described, duckdb_target, growth, peer_view, rate_target, tpch_growth, verdicts
+from belvedere.bench.targets import Verdict, described, duckdb_target, flat_series, growth, peer_view, rate_target, tpch_growth, verdicts
 from belvedere.bench.views import EVERY, JOIN
 
 __all__ = ["plot", "report", "tables"]
@@ -136,8 +136,7 @@ def _flatness(results: Results) -> Table:
         "bare LMDB, us per put",
         "correct",
     )
-    for view in dict.fromkeys(p.view for p in results.flatness):
-        points = sorted((p for p in results.flatness if p.view == view), key=lambda p: p.base_rows)
+    for (view, _), points in flat_series(results).items():
         for p in points:
             relative = _times(growth([points[0], p]) if p is not points[0] else 1.0)
             costs = (f"{p.write_us:.2f}", f"{p.maintain_us:.2f}", relative, f"{p.lmdb_us:.2f}")

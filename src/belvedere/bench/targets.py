@@ -108,10 +108,18 @@ def _latencies(results: Results) -> Iterator[Verdict]:
 
 
 def _flat(results: Results) -> Iterator[Verdict]:
-    for view in dict.fromkeys(p.view for p in results.flatness):
-        points = [p for p in results.flatness if p.view == view]
+    for (view, ops), points in flat_series(results).items():
         if len(points) > 1:
-            yield Verdict(f"flatness, {view}", growth(points), FLAT_WITHIN, "x cost per operation", False, all(p.correct for p in points))
+            name = f"flatness, {view} in epochs of {ops:,}"
+            yield Verdict(name, growth(points), FLAT_WITHIN, "x cost per operation", False, all(p.correct for p in points))
+
+
+def flat_series(results: Results) -> dict[tuple[str, int], list[FlatPoint]]:
+    """The points of every view and epoch size, from the smallest table to the largest."""
+    series: dict[tuple[str, int], list[FlatPoint]] = {}
+    for p in sorted(results.flatness, key=lambda p: p.base_rows):
+        series.setdefault((p.view, p.ops), []).append(p)
+    return series
 
 
 def growth(points: list[FlatPoint]) -> float:

@@ -12,7 +12,7 @@ QUICK = {
     "ops": 50_000,
     "keys": 12_500,
     "flat_rows": (10_000, 50_000),
-    "flat_ops": 1_000,
+    "flat_ops": (1_000,),
     "flat_repeats": 2,
     "probes": 5,
     "puts": 100,

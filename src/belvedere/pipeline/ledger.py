@@ -127,7 +127,7 @@ def begin(store: Store, lease: Lease, decide: Decide, rules: Rules, now: float) 
         found = t.get("intent")
         head = read_head(t)
         if found is not None and rules.one_intent:
-            return Intent.from_bytes(found)
+            return _without_dropped(t, Intent.from_bytes(found))
         _admit(t)
         state = read_state(t)
         active = [v for v in state.definitions() if state.status[v.id].state in (LIVE, LOADING)]
@@ -155,6 +155,24 @@ def begin(store: Store, lease: Lease, decide: Decide, rules: Rules, now: float) 
         return intent
 
     return store.catalog.transact(body)
+
+
+def _without_dropped(t: CatalogTransaction, intent: Intent) -> Intent:
+    """An open intent that is run again leaves out views that were dropped since: the way out if one of them makes it fail.
+
+    What other views share with them is written all the same, by old attempts and new ones alike (rule R5).
+    """
+    status = {view: ViewStatus.from_bytes(t.get(f"status/{view}") or b"") for view in intent.views}
+    kept = tuple(view for view in intent.views if status[view].state != DROPPED)
+    if kept == intent.views:
+        return intent
+    loading = [status[view] for view in kept if status[view].state == LOADING]
+    smaller = replace(intent, views=kept, loading=tuple(g for g in intent.loading if any(s.group == g.group for s in loading)))
+    load = intent.load
+    if load is not None and not any(s.group == load.group and load.origin in s.origins for s in loading):
+        smaller = replace(smaller, kind=CHANGES, load=None)  # nobody is left to load for: an epoch without operations
+    t.put("intent", smaller.to_bytes())
+    return smaller
 
 
 def _admit(t: CatalogTransaction) -> None:

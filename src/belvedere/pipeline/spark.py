@@ -140,7 +140,8 @@ class SparkRunner:
         except PySparkException as error:
             if _STALE in str(error):
                 raise Stale(f"an attempt of epoch {intent.epoch} met its future") from error
-            raise PipelineError(f"epoch {intent.epoch} failed in Spark: {_cause(str(error))}") from error
+            hint = "It is run again at the next start; if it keeps failing because of a view, drop that view first"
+            raise PipelineError(f"epoch {intent.epoch} failed in Spark: {_cause(str(error))}. {hint}") from error
         return checked([_ack(bytes(row["payload"])) for row in rows], intent)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import statistics
 import time
+from collections.abc import Sequence
 
 import lmdb
 import pyarrow as pa
@@ -28,22 +29,33 @@ def run(settings: Settings) -> Results:
     warm_up(settings.work, settings.call)
     views = [view for view in settings.views if view in _VIEWS]
     bare = {rows: _bare(settings, rows) for rows in settings.flat_rows}
-    return Results(flatness=tuple(_point(settings, view, rows, bare[rows]) for view in views for rows in settings.flat_rows))
+    points = [point for view in views for rows in settings.flat_rows for point in _points(settings, view, rows, bare[rows])]
+    return Results(flatness=tuple(points))
 
 
-def _point(settings: Settings, view: str, rows: int, bare: float) -> FlatPoint:
+def _points(settings: Settings, view: str, rows: int, bare: dict[int, float]) -> list[FlatPoint]:
+    """One for each size of epochs, on the same table."""
     load = workload.load(rows, settings.groups, settings.seed)
     with fresh(settings.work / "flatness", members(view)) as database:
         database.write(load, _LOAD_CALL)
         database.catch_up(settings.ops)
-        epochs = [_epoch(settings, rows, number) for number in range(settings.flat_repeats + 1)]
-        costs = [_cost(database, epoch) for epoch in epochs][1:]  # the first one meets cold pages
-        write, maintain = (statistics.median(c[side] for c in costs) / settings.flat_ops * 1e6 for side in (0, 1))
-        return FlatPoint(view, rows, settings.flat_ops, settings.flat_repeats, write, maintain, bare, database.correct([load, *epochs]))
+        epochs = {ops: _epochs(settings, rows, ops) for ops in settings.flat_ops}
+        costs = {ops: [_cost(database, epoch) for epoch in epochs[ops]][1:] for ops in settings.flat_ops}  # the first meets cold pages
+        correct = database.correct([load, *(epoch for ops in settings.flat_ops for epoch in epochs[ops])])
+    points = []
+    for ops, found in costs.items():
+        write, maintain = (_median(side, ops) for side in zip(*found, strict=True))
+        points.append(FlatPoint(view, rows, ops, settings.flat_repeats, write, maintain, bare[ops], correct))
+    return points
 
 
-def _epoch(settings: Settings, rows: int, number: int) -> pa.Table:
-    return workload.touch(settings.flat_ops, rows, settings.groups, seed=settings.seed + 1 + number)
+def _epochs(settings: Settings, rows: int, ops: int) -> list[pa.Table]:
+    return [workload.touch(ops, rows, settings.groups, seed=settings.seed + ops + number) for number in range(settings.flat_repeats + 1)]
+
+
+def _median(seconds: Sequence[float], ops: int) -> float:
+    """Microseconds per operation."""
+    return statistics.median(seconds) / ops * 1e6
 
 
 def _cost(database: Database, epoch: pa.Table) -> tuple[float, float]:
@@ -55,14 +67,13 @@ def _cost(database: Database, epoch: pa.Table) -> tuple[float, float]:
     return written - start, time.perf_counter() - written
 
 
-def _bare(settings: Settings, rows: int) -> float:
-    """Microseconds per put."""
+def _bare(settings: Settings, rows: int) -> dict[int, float]:
+    """Microseconds per put, by the size of transactions."""
     path = settings.work / "flatness-lmdb"
     with emptied(path), lmdb.open(str(path), map_size=64 << 30) as env:
         for batch in workload.load(rows, settings.groups, settings.seed).to_batches(max_chunksize=_LOAD_CALL):
             _put(env, batch)
-        seconds = [_put(env, _epoch(settings, rows, number)) for number in range(settings.flat_repeats + 1)]
-    return statistics.median(seconds[1:]) / settings.flat_ops * 1e6
+        return {ops: _median([_put(env, epoch) for epoch in _epochs(settings, rows, ops)][1:], ops) for ops in settings.flat_ops}
 
 
 def _put(env: lmdb.Environment, rows: pa.Table | pa.RecordBatch) -> float:

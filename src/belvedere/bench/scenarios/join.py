@@ -64,7 +64,8 @@ def _cost(settings: Settings, matches: int) -> JoinCost:
     rows = settings.keys
     groups = max(1, rows // matches)
     load = [workload_join.only_r(workload.load(rows, groups, settings.seed)), _renamed(np.arange(groups), 0)]
-    left_ops, right_ops = min(settings.flat_ops, rows), max(1, min(groups, _MATCHED * settings.flat_ops // matches))
+    ops = max(settings.flat_ops)
+    left_ops, right_ops = min(ops, rows), max(1, min(groups, _MATCHED * ops // matches))
     with fresh_join(settings.work / "join-cost") as database:
         for log in load:
             database.write(log, _LOAD_CALL)

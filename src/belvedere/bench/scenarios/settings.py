@@ -29,7 +29,7 @@ class Settings:
     epoch: int = 200_000
     probes: int = 30
     flat_rows: tuple[int, ...] = (100_000, 1_000_000, 10_000_000)
-    flat_ops: int = 10_000
+    flat_ops: tuple[int, ...] = (1_000, 10_000)
     flat_repeats: int = 5
     puts: int = 1_000
     reads: int = 20_000
