@@ -6,19 +6,20 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 import belvedere
 from belvedere.pipeline.spark import session
 
 
 @pytest.fixture(scope="session")
-def spark():  # type: ignore[no-untyped-def]  # the session's type needs Spark to be imported
+def spark() -> Iterator[SparkSession]:
     made = session("local[2]")
     yield made
     made.stop()
 
 
 @pytest.fixture
-def db(tmp_path: Path, spark) -> Iterator[belvedere.Database]:  # type: ignore[no-untyped-def]
+def db(tmp_path: Path, spark: SparkSession) -> Iterator[belvedere.Database]:
     with belvedere.open(tmp_path / "shop", spark=spark) as opened:
         yield opened

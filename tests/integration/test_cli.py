@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 from typer.testing import CliRunner, Result
 
 import belvedere
@@ -40,7 +41,7 @@ def environment() -> dict[str, str]:
     return os.environ | {"PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)}
 
 
-def test_catch_up_then_reads_then_a_wrong_row_is_found_and_repaired(path: Path, spark) -> None:  # type: ignore[no-untyped-def]
+def test_catch_up_then_reads_then_a_wrong_row_is_found_and_repaired(path: Path, spark: SparkSession) -> None:
     caught = json.loads(cli(path, "catch-up", "--json").stdout)
     assert caught["epoch"] == len(caught["epochs"]) > 0
     assert "there was nothing to do" in cli(path, "catch-up").stdout
@@ -68,11 +69,11 @@ def test_catch_up_then_reads_then_a_wrong_row_is_found_and_repaired(path: Path, 
     assert cli(path, "verify", "revenue").exit_code == 0
 
 
-def test_refresh_is_a_statement(path: Path, spark) -> None:  # type: ignore[no-untyped-def]
+def test_refresh_is_a_statement(path: Path, spark: SparkSession) -> None:
     assert "caught up" in cli(path, "sql", "REFRESH MATERIALIZED VIEW revenue; SELECT count(*) AS n FROM revenue").stdout
 
 
-def test_verify_says_that_a_view_is_not_built_yet(path: Path, spark) -> None:  # type: ignore[no-untyped-def]
+def test_verify_says_that_a_view_is_not_built_yet(path: Path, spark: SparkSession) -> None:
     result = cli(path, "verify", "revenue")
     assert result.exit_code == 1
     assert "has not been started" in result.stdout

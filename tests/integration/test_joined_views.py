@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 import belvedere
 from belvedere.errors import CatalogError
@@ -60,7 +61,7 @@ def change(db: belvedere.Database, seed: int) -> None:
 
 
 @pytest.mark.parametrize("width", ["narrow", "wide"])
-def test_views_over_joins_and_views_equal_their_recomputation(tmp_path: Path, spark, width: str) -> None:  # type: ignore[no-untyped-def]
+def test_views_over_joins_and_views_equal_their_recomputation(tmp_path: Path, spark: SparkSession, width: str) -> None:
     with belvedere.open(tmp_path / "shop", spark=spark, slots=2) as db:
         db._runner = SparkRunner(db.store, spark, Width(tasks=2, fixed=width))
         create(db)

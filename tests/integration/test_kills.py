@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 import belvedere
 from belvedere.readers.waiting import wait_until
@@ -96,7 +97,7 @@ def test_a_python_worker_killed_in_the_middle_of_an_epoch_is_survived(db: belved
     shop.check(db)
 
 
-def test_a_driver_killed_in_the_middle_of_an_epoch_is_followed_by_another(tmp_path: Path, spark) -> None:  # type: ignore[no-untyped-def]
+def test_a_driver_killed_in_the_middle_of_an_epoch_is_followed_by_another(tmp_path: Path, spark: SparkSession) -> None:
     with belvedere.open(tmp_path / "shop", spark=spark) as db:
         db.sql(shop.TABLE)
         shop.create(db)
@@ -119,7 +120,7 @@ def test_a_driver_killed_in_the_middle_of_an_epoch_is_followed_by_another(tmp_pa
 
 
 @pytest.mark.parametrize("kills", [3])
-def test_a_writer_killed_in_the_middle_of_a_put_leaves_whole_transactions(tmp_path: Path, spark, kills: int) -> None:  # type: ignore[no-untyped-def]
+def test_a_writer_killed_in_the_middle_of_a_put_leaves_whole_transactions(tmp_path: Path, spark: SparkSession, kills: int) -> None:
     with belvedere.open(tmp_path / "shop", spark=spark) as db:
         db.sql(shop.TABLE)
         shop.create(db)

@@ -6,6 +6,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 import belvedere
 from belvedere.errors import CatalogError, Timeout, ViewInError, ViewNotReady
@@ -26,7 +27,7 @@ def test_views_follow_inserts_updates_and_deletes(db: belvedere.Database, before
         shop.check(db)
 
 
-def test_a_wide_epoch_and_a_narrow_one_write_the_same(tmp_path: Path, spark) -> None:  # type: ignore[no-untyped-def]
+def test_a_wide_epoch_and_a_narrow_one_write_the_same(tmp_path: Path, spark: SparkSession) -> None:
     contents = []
     for width in ("narrow", "wide"):
         with belvedere.open(tmp_path / width, spark=spark, slots=2) as db:

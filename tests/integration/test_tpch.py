@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 import belvedere
 from belvedere.bench import tpch
@@ -18,7 +19,7 @@ QUERIES = ("q03", "q05", "q13")
 
 
 @pytest.mark.parametrize("width", ["narrow", "wide"])
-def test_joins_aggregates_and_top_k_follow_every_table(tmp_path: Path, spark, width: str) -> None:  # type: ignore[no-untyped-def]
+def test_joins_aggregates_and_top_k_follow_every_table(tmp_path: Path, spark: SparkSession, width: str) -> None:
     stream, reference = Stream(0.001), Reference()
     with belvedere.open(tmp_path / width, spark=spark, slots=2) as db:
         db._runner = SparkRunner(db.store, spark, Width(tasks=2, fixed=width))

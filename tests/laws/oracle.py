@@ -128,6 +128,10 @@ class Oracle:
         """Of the view's columns."""
         return [t.type for t in self.shown]  # type: ignore[misc]  # no view has an untyped column
 
+    @property
+    def leaf_types(self) -> list[SqlType]:
+        return [t.type for t in self.leaf]  # type: ignore[misc]  # as above
+
     def _plan_rows(self) -> None:
         self.leaf = self.shown = [lower(node, self.resolve) for node, _ in self.items]
 
@@ -193,7 +197,7 @@ class Oracle:
         counted = {self._texts(c.arguments) for c in ordered if c.function == "distinct"}
         keys = [(groups, 0)]
         keys += [((*groups, *c.arguments), 0 if self._texts(c.arguments) in counted else identity) for c in ordered]
-        types = [t.type for t in self.leaf]
+        types = self.leaf_types
         return any(_length(leaf, types, key) + more > MAX_KEY for key, more in keys)
 
     def _texts(self, arguments: tuple[int, ...]) -> tuple[str, ...]:
@@ -201,9 +205,9 @@ class Oracle:
 
     def _rows(self, leaf: list[Row], errors: int) -> Expected:
         if self.distinct and leaf:
-            types = [t.type for t in self.leaf]
+            types = self.leaf_types
             names = [f"e{i}" for i in range(len(types))]
-            leaf = query(f"SELECT DISTINCT {', '.join(map(_normal, names, types))} FROM leaf", arrow(names, types, leaf))  # type: ignore[arg-type]
+            leaf = query(f"SELECT DISTINCT {', '.join(map(_normal, names, types))} FROM leaf", arrow(names, types, leaf))
         return self._checked([*leaf], errors)
 
     def _checked(self, rows: list[Row], errors: int) -> Expected:
@@ -226,13 +230,13 @@ class Oracle:
     def _reduce(self, leaf: list[Row]) -> list[Row]:
         if not leaf and self.groups:
             return []
-        types = [t.type for t in self.leaf]
+        types = self.leaf_types
         names = [f"e{i}" for i in range(len(types))]
-        keys = [_normal(n, t) for n, t in zip(names[: len(self.groups)], types, strict=False)]  # type: ignore[arg-type]
+        keys = [_normal(n, t) for n, t in zip(names[: len(self.groups)], types, strict=False)]
         wanted = [text for call in self.calls.values() for text in _duckdb(call)]
         grouping = f" GROUP BY {', '.join(keys)}" if keys else ""
         # A column that nothing groups by, so that a table without leaf columns has its rows.
-        data = arrow([*names, "one"], [*types, INT], [(*row, 1) for row in leaf])  # type: ignore[list-item]
+        data = arrow([*names, "one"], [*types, INT], [(*row, 1) for row in leaf])
         rows = query(f"SELECT {', '.join([*keys, *wanted, 'count(*)'])} FROM leaf{grouping}", data)
         return [(*row[: len(keys)], *self._results(row[len(keys) :])) for row in rows]
 
@@ -295,8 +299,8 @@ def _normal(name: str, kind: SqlType) -> str:
     return f"CASE WHEN {name} = 0 THEN 0.0::DOUBLE ELSE {name} END" if kind.name == "double" else name
 
 
-def _length(row: Row, types: Sequence[SqlType | None], key: Sequence[int]) -> int:
-    return len(KeyCodec(tuple(types[i] for i in key)).encode_one([row[i] for i in key]))  # type: ignore[misc]  # columns have types
+def _length(row: Row, types: Sequence[SqlType], key: Sequence[int]) -> int:
+    return len(KeyCodec(tuple(types[i] for i in key)).encode_one([row[i] for i in key]))
 
 
 def _items(tree: exp.Expr, schema: Schema) -> list[tuple[exp.Expr, str]]:

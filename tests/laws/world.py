@@ -47,10 +47,11 @@ class World:
         return self.seen
 
     def _play(self, store: Any) -> None:
-        self.store, self.time = Deadly(store), 1000.0
+        self.store: Any = Deadly(store)  # passes on what it does not change, so it is a store as well
+        self.time = 1000.0
         self.last: dict[int, tuple[int, list[Row]]] = {}
         for base in self.case.tables:
-            catalog.create_table(self.store, base.name, base.table.schema, base.before_images)  # type: ignore[arg-type]
+            catalog.create_table(self.store, base.name, base.table.schema, base.before_images)
         state = self._state()
         self.tables = [state.table(b.name) for b in self.case.tables]
         self.model = Model(self.tables)
@@ -84,7 +85,7 @@ class World:
     def _drop(self, drop: Drop) -> None:
         """A view that was replaced and is still read may use the one that should go."""
         try:
-            self.seen["drop"] += catalog.drop_view(self.store, drop.name, if_exists=True)  # type: ignore[arg-type]
+            self.seen["drop"] += catalog.drop_view(self.store, drop.name, if_exists=True)
         except CatalogError as error:
             if "used by" not in str(error):
                 raise
@@ -94,7 +95,7 @@ class World:
         view = create.view
         self.seen["replaced"] += create.replace
         try:
-            catalog.create_view(self.store, create.name, view.select, view.key, "strong", create.replace)  # type: ignore[arg-type]
+            catalog.create_view(self.store, create.name, view.select, view.key, "strong", create.replace)
         except SqlError as error:
             if self.case.law == "single":
                 raise
@@ -118,7 +119,7 @@ class World:
         """Without views there is nothing in the state but delta views; views go before those that they read."""
         names = sorted(self._state().views, reverse=True)
         for name in [n for n in names if "again" in n] + [n for n in names if "again" not in n]:
-            catalog.drop_view(self.store, name)  # type: ignore[arg-type]
+            catalog.drop_view(self.store, name)
         self._until_dry()
         tables = range(1, int(self.store.catalog.get_one("next_id")))
         deltas = {t.delta for t in self.tables}
@@ -127,7 +128,7 @@ class World:
 
     def _new_coordinator(self) -> Coordinator:
         self.time += 60.0  # the lease of a dead coordinator ends
-        coordinator = Coordinator(self.store, Runner(self.store), self.case.settings, now=lambda: self.time)  # type: ignore[arg-type]
+        coordinator = Coordinator(self.store, Runner(self.store), self.case.settings, now=lambda: self.time)
         assert coordinator.acquire()
         return coordinator
 
@@ -163,7 +164,7 @@ class World:
         types = self.judge.types(view)
         assert types is None or [str(t) for t in types] == [str(c.type) for c in view.schema.columns], where
         expected = self.judge.expected(view, state, self.seen)
-        cut = Cut(self.store, state.head.epoch, state.head.vector, state)  # type: ignore[arg-type]  # Deadly passes all on
+        cut = Cut(self.store, state.head.epoch, state.head.vector, state)
         actual = _rows(cut, view)
         self._check_history(view, state, actual)
         errors = state.in_error(view)
@@ -177,7 +178,7 @@ class World:
         """What the epoch before showed can still be read."""
         epoch, rows = self.last.get(view.id, (0, []))
         if epoch == state.head.epoch - 1 and epoch:
-            cut = Cut(self.store, epoch, {}, state)  # type: ignore[arg-type]
+            cut = Cut(self.store, epoch, {}, state)
             assert same_rows(_rows(cut, view), rows), f"{view.select}: epoch {epoch} reads differently after epoch {state.head.epoch}"
         self.last[view.id] = state.head.epoch, actual
 

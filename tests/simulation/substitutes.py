@@ -48,7 +48,7 @@ def rounded_sums() -> Iterator[None]:
 
     def careless(a: exact.Total, b: exact.Total) -> exact.Total:
         units, *others = add(a, b)
-        return (int(Fraction(units / (1 << 1074)) * (1 << 1074)), *others)  # type: ignore[return-value]
+        return (int(Fraction(units / (1 << 1074)) * (1 << 1074)), *others)  # type: ignore[return-value]  # the length is that of a Total
 
     with patch.object(exact, "add", careless):
         yield

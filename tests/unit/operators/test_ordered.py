@@ -79,11 +79,11 @@ def test_deleting_the_minimum_seeks_to_the_next_record_only() -> None:
     plain = shard.scan
 
     def scan(*args: object, **kwargs: object):  # type: ignore[no-untyped-def]  # passes on what it is given
-        for record in plain(*args, **kwargs):  # type: ignore[arg-type]
+        for record in plain(*args, **kwargs):  # type: ignore[arg-type]  # the same
             seen.append(record[0])
             yield record
 
-    shard.scan = scan  # type: ignore[method-assign]
+    shard.scan = scan  # type: ignore[method-assign]  # to see what is read
     operator = Ordered(_TABLE, (INT,))
     keys, codes = group(pa.array([b"g"], pa.binary()))
     changes = pa.table({"c0": pa.array([0], pa.int32()), WEIGHT: pa.array([-1], pa.int64())})

@@ -68,7 +68,7 @@ def test_arguments_are_checked_before_spark_starts(tmp_path: Path, monkeypatch: 
             db.catch_up(timeout=0)
         for call in (db.verify, db.repair):
             with pytest.raises(CatalogError, match="the name of a view is text"):
-                call(None)  # type: ignore[arg-type]
+                call(None)  # type: ignore[arg-type]  # refused when called
 
 
 def test_catching_up_with_no_time_gives_up_at_once_if_there_is_work(db: belvedere.Database) -> None:

@@ -72,9 +72,9 @@ def test_kinds_of_epochs_are_learned_apart() -> None:
 
 @pytest.mark.parametrize(("tasks", "slots"), [(1, 4), (2, 1)])
 def test_one_core_or_one_slot_leaves_no_choice(tasks: int, slots: int) -> None:
-    assert Width(tasks=tasks).of(Some(1_000_000, slots=slots)) == 1  # type: ignore[arg-type]
+    assert Width(tasks=tasks).of(Some(1_000_000, slots=slots)) == 1  # type: ignore[arg-type]  # as much as matters
 
 
 def test_a_fixed_width_is_kept() -> None:
-    assert Width(tasks=2, fixed="wide").of(Some(1)) == 2  # type: ignore[arg-type]
-    assert Width(tasks=2, fixed="narrow").of(Some(1_000_000)) == 1  # type: ignore[arg-type]
+    assert Width(tasks=2, fixed="wide").of(Some(1)) == 2  # type: ignore[arg-type]  # as much as matters
+    assert Width(tasks=2, fixed="narrow").of(Some(1_000_000)) == 1  # type: ignore[arg-type]  # as much as matters

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
+import shutil
 import threading
 from pathlib import Path
 from typing import Any
@@ -110,6 +112,33 @@ def test_cached_stores_are_one_until_closed(tmp_path: Path) -> None:
     assert again is not store
     assert again.base.end() == {"log": 0}
     again.close()
+
+
+def test_a_cached_store_is_opened_anew_when_its_directory_was_made_anew(tmp_path: Path) -> None:
+    for _ in range(20):  # file systems like to give the number of a removed file to the next one
+        with EmbeddedStore.open(tmp_path / "s", slots=1) as made:
+            cached = pickle.loads(pickle.dumps(made))
+            assert rows_of(cached) == {}
+            cached.base.put_one(1, b"k", b"v", True)
+            assert rows_of(made) == {b"k": b"v"}
+        shutil.rmtree(tmp_path / "s")
+    cached.close()
+
+
+def test_a_store_that_was_removed_while_open_is_not_written_to_and_does_not_stand_in_the_way_of_a_new_one(tmp_path: Path) -> None:
+    old = EmbeddedStore.open(tmp_path / "s", slots=1)
+    old.base.put_one(1, b"k", b"old", True)
+    shutil.rmtree(tmp_path / "s")
+    with pytest.raises(StoreError, match=r"was removed or replaced while it was open; nothing was written"):
+        old.base.put_one(1, b"k", b"lost", True)
+    with EmbeddedStore.open(tmp_path / "s", slots=1) as new:
+        assert rows_of(new) == {}
+        new.base.put_one(1, b"k", b"new", True)
+        with pytest.raises(StoreError, match="removed or replaced"):
+            old.base.put_one(1, b"k", b"lost", True)
+        assert (rows_of(old), rows_of(new)) == ({b"k": b"old"}, {b"k": b"new"})
+        old.close()
+        assert rows_of(new) == {b"k": b"new"}
 
 
 # ---------------------------------------------------------------- room

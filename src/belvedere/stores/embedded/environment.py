@@ -44,6 +44,7 @@ class Environment:
 
     def __init__(self, path: str, map_size: int, max_size: int) -> None:
         self.path, self.max_size = path, max_size
+        self._data = os.path.join(path, "data.mdb")
         self.references = 0
         self._map_size = map_size
         self._inherited: Any = None  # the parent's environment, in a forked child
@@ -61,6 +62,8 @@ class Environment:
         self._gate.set()
         self._shut = False
         self._left = threading.Event()  # a transaction has ended since the gate was shut
+        self._known: tuple[int, Any, Any] = -1, None, None  # commit, function, what it found
+        self._file: tuple[int, int] | None = None  # device and inode of the file that is open
         self._begin: Callable[..., Transaction] = self._open_and_begin
         self.mark: Callable[[], int] = self._open_and_mark  # differs after every commit of any process
 
@@ -100,23 +103,29 @@ class Environment:
         finally:
             self.end_read(transaction)
 
-    def get_two(self, first: bytes, second: bytes) -> tuple[bytes | None, bytes | None]:
-        """The values of two keys in one transaction; made for latency, so it does itself what `read` does if all goes well."""
+    def get_beside(self, common: Callable[[Transaction], T], key: bytes) -> tuple[T, bytes | None]:
+        """What `common` finds and the value of a key, in one transaction; made for latency, so it does itself what `read` does.
+
+        `common` is the same in most calls: what it found is remembered with the number of the last commit that it saw.
+        """
         active = self._active
         active.append(None)
         try:
             if not self._shut:
                 transaction = self._begin()
-                found = transaction.get(first), transaction.get(second)
+                known, number = self._known, transaction.id()
+                if known[0] != number or known[1] is not common:
+                    known = self._known = number, common, common(transaction)
+                value = transaction.get(key)
                 transaction.abort()
-                return found
+                return known[2], value
         except lmdb.Error:
             transaction = None  # that ends it; `read` cures it, or tells what is wrong
         finally:
             active.pop()
             if self._shut:
                 self._left.set()
-        return self.read(lambda transaction: (transaction.get(first), transaction.get(second)))
+        return self.read(lambda transaction: (common(transaction), transaction.get(key)))
 
     # ------------------------------------------------------------ writing
 
@@ -142,6 +151,9 @@ class Environment:
             self._wait_at_gate()
         try:
             transaction = self._begin(None, None, True)
+            if self.replaced:
+                transaction.abort()
+                raise StoreError(f"{self.path} was removed or replaced while it was open; nothing was written. Open the store again")
             self._writer = threading.get_ident()
             self._holder.began()  # type: ignore[union-attr]  # _begin has opened it
             try:
@@ -169,9 +181,22 @@ class Environment:
                 opened.reader_check()  # entries of killed processes would pin old pages
                 self._holder = Holder(self.path)
                 self._lmdb = opened
+                self._file = self._file_there()
                 self._begin = opened.begin
                 self.mark = mark_of(opened, self.path)
         return self._lmdb.begin(*arguments)
+
+    @property
+    def replaced(self) -> bool:
+        """Whether the file that is open is no longer the one at its path: what is written to it, nobody else will see."""
+        return self._file is not None and self._file != self._file_there()
+
+    def _file_there(self) -> tuple[int, int] | None:
+        try:
+            found = os.stat(self._data)
+        except FileNotFoundError:
+            return None
+        return found.st_dev, found.st_ino
 
     def _open_and_mark(self) -> int:
         self.end_read(self.begin_read())
@@ -268,6 +293,7 @@ class Environment:
 
 
 _environments: dict[str, Environment] = {}
+_replaced: list[Environment] = []  # whose files were removed while they were open
 _registry = threading.Lock()
 _abandoned: list[Any] = []
 
@@ -277,6 +303,9 @@ def acquire(path: str, map_size: int, max_size: int) -> Environment:
     path = os.path.realpath(path)
     with _registry:
         environment = _environments.get(path)
+        if environment is not None and environment.replaced:  # who has it keeps it
+            _replaced.append(_environments.pop(path))
+            environment = None
         if environment is None:
             environment = _environments[path] = Environment(path, map_size, max_size)
         environment.references += 1
@@ -287,14 +316,17 @@ def release(environment: Environment) -> None:
     with _registry:
         environment.references -= 1
         if environment.references == 0:
-            del _environments[environment.path]
+            if environment in _replaced:
+                _replaced.remove(environment)
+            else:
+                del _environments[environment.path]
             environment.close()
 
 
 def _after_fork() -> None:
     global _registry
     _registry = threading.Lock()  # another thread of the parent may have held it
-    for environment in _environments.values():
+    for environment in [*_environments.values(), *_replaced]:
         environment.abandon()
 
 

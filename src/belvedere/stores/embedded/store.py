@@ -84,7 +84,7 @@ class EmbeddedStore:
 
 
 _cache: dict[str, EmbeddedStore] = {}
-_cached_as: dict[str, int] = {}  # the inode of the format file when the store was opened
+_cached_as: dict[str, tuple[int, int]] = {}  # of the format file when the store was opened
 _cache_lock = threading.Lock()
 
 
@@ -102,11 +102,13 @@ def open_cached(path: str | os.PathLike[str], **options: Any) -> EmbeddedStore:
         return _cache[folder]
 
 
-def _identity(folder: str) -> int:
+def _identity(folder: str) -> tuple[int, int]:
+    """Of the format file; a new file may get the inode of a removed one."""
     try:
-        return os.stat(os.path.join(folder, _FORMAT_FILE)).st_ino
+        found = os.stat(os.path.join(folder, _FORMAT_FILE))
     except FileNotFoundError:
-        return 0
+        return 0, 0
+    return found.st_ino, found.st_ctime_ns
 
 
 def _open_cached(path: str, options: dict[str, Any]) -> EmbeddedStore:

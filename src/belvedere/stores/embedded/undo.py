@@ -84,12 +84,13 @@ def too_old(slot: Slot, epoch: Epoch, history: Epoch) -> Stale:
 def getter(environments: Sequence[Environment], table: TableId) -> Getter:
     """Single values as of committed epochs, made for latency."""
     start = prefix(table)
+    get_beside = [environment.get_beside for environment in environments]
 
     def get(slot: Slot, epoch: Epoch, key: bytes) -> bytes | None:
         if len(key) > MAX_KEY:
             return None
-        stored, value = environments[slot].get_two(_FLOORS, start + key)
-        if not stored or _unpack(stored)[0] <= epoch:  # nothing later has been written, so nothing that it needs is collected
+        (write, _), value = get_beside[slot](floors, start + key)
+        if write <= epoch:  # nothing later has been written, so nothing that it needs is collected
             return value
         return _get_before(environments[slot], slot, epoch, table, key)
 
