@@ -15,6 +15,7 @@ from belvedere.pipeline.coordinator import Coordinator, EpochReport, Runner, Set
 from belvedere.pipeline.handle import Pipeline, check_seconds, interval
 from belvedere.pipeline.local import LocalRunner
 from belvedere.pipeline.repair import repair
+from belvedere.pipeline.spark import check_master
 from belvedere.pipeline.verify import Verification, verify
 from belvedere.readers.cut import CatalogCache
 from belvedere.readers.session import Token, await_token
@@ -39,6 +40,7 @@ class Database:
     def __init__(
         self, url: str, spark: SparkSession | None = None, master: str = "local[*]", runner: Runner | None = None, **options: Any
     ) -> None:
+        check_master(master)
         self.store = open_store(url, **options)
         self.master = master
         self._spark, self._runner = spark, runner

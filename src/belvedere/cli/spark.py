@@ -25,9 +25,8 @@ _keep = False
 
 def start(master: str) -> SparkSession:
     """A session of this process, with a spinner while it starts. Call it on the main thread: PySpark sets a signal handler."""
-    from belvedere.pipeline.spark import check_master, session
+    from belvedere.pipeline.spark import session
 
-    check_master(master)
     with _quiet() as terminal, Console(file=terminal).status("starting Spark ...", spinner="dots"):
         try:
             return session(master, **_options())

@@ -56,7 +56,7 @@ _PIECE = 1 << 20  # bytes per row of an exchange; with larger ones the JVM spend
 
 
 def check_master(master: str) -> None:
-    if not _MASTER.fullmatch(master):
+    if not isinstance(master, str) or not _MASTER.fullmatch(master):
         raise PipelineError(f"{master!r} is no Spark master: give local[*], local[4], spark://host:7077, yarn or k8s://...")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import belvedere
 from belvedere.errors import PipelineError
 from belvedere.pipeline import spark
 
@@ -19,3 +20,5 @@ def test_a_wrong_priority_is_refused_with_what_to_give(monkeypatch: pytest.Monke
 def test_a_wrong_master_is_refused_before_java_starts(master: str) -> None:
     with pytest.raises(PipelineError, match=r"is no Spark master: give local\[\*\]"):
         spark.session(master)
+    with pytest.raises(PipelineError, match=r"is no Spark master"):
+        belvedere.open("memory:", master=master)
