@@ -45,7 +45,7 @@ class Database:
         self.master = master
         self._spark, self._runner = spark, runner
         self._cache = CatalogCache(self.store)
-        self._pipeline: Pipeline | None = None
+        self._pipelines: list[Pipeline] = []
         self._token: Token | None = None
         self._timeout = 30.0
 
@@ -133,8 +133,8 @@ class Database:
     def start(self, trigger: str | float | None = None, max_rows: int | None = None) -> Pipeline:
         """Follow the log until `stop()`. `trigger`: "available_now", an interval in seconds, or nothing (as fast as it can)."""
         settings, checked = _settings(max_rows), interval(trigger)  # before Spark is started for them
-        self._pipeline = Pipeline(self._coordinator(settings), checked)
-        return self._pipeline
+        self._pipelines.append(Pipeline(self._coordinator(settings), checked))
+        return self._pipelines[-1]
 
     def _coordinator(self, settings: Settings) -> Coordinator:
         if self._runner is None and self.store.url.startswith("memory:"):
@@ -185,9 +185,13 @@ class Database:
         return read_status(self.store)
 
     def close(self) -> None:
-        """Stop the pipeline of this object, if there is one, and close the store. The Spark session stays."""
-        if self._pipeline is not None and self._pipeline.status.is_active:
-            self._pipeline.stop()
+        """Stop the pipelines that this object started, and close the store. The Spark session stays.
+
+        Raises Timeout, and closes nothing, if an epoch under way takes longer than a minute.
+        """
+        for pipeline in self._pipelines:
+            if pipeline.is_here and pipeline.status.is_active:
+                pipeline.stop()
         self.store.close()
 
     def __enter__(self) -> Self:

@@ -77,10 +77,10 @@ class ViewNotReady(BelvedereError):
 
 
 class ViewInError(BelvedereError):
-    def __init__(self, view: str, rows: Sequence[dict[str, Any]]) -> None:
-        self.view, self.rows = view, list(rows)
+    def __init__(self, view: str, rows: Sequence[dict[str, Any]], count: int | None = None) -> None:
+        self.view, self.rows = view, list(rows)  # the first of them, if there are many
         first = f"; first: {self.rows[0]}" if self.rows else ""
-        what = f"view {view} is in error for {len(self.rows)} row(s){first}"
+        what = f"view {view} is in error for {len(self.rows) if count is None else count:,} row(s){first}"
         super().__init__(f"{what}. Correct or delete those rows of the base table; the view then recovers by itself")
 
 

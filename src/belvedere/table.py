@@ -13,7 +13,7 @@ from belvedere.changelog.rows import check_names, to_arrow, to_mask
 from belvedere.changelog.values import plain
 from belvedere.encoding import MAX_KEY, dict_decoder, prefix_range, too_long
 from belvedere.encoding.one_row import DictDecoder
-from belvedere.errors import SchemaError
+from belvedere.errors import SchemaError, StoreFull
 from belvedere.readers.base_rows import codecs, decode_rows
 from belvedere.readers.rows import check_limit, key_tuple
 from belvedere.stores.base import Store
@@ -76,6 +76,8 @@ class Table:
         return self._note(self._store.base.put_one(self._definition.id, encoded, None, self._definition.before_images))
 
     def delete_many(self, keys: Iterable[Key]) -> Position:
+        if isinstance(keys, str | bytes | Mapping) or not isinstance(keys, Iterable):
+            raise SchemaError(f"expected keys as a list, got {type(keys).__name__}: for one key use delete()")
         encoded = pa.array([self._full_key(key) for key in keys], pa.binary())
         return self._write(encoded, pa.nulls(len(encoded), pa.binary()))
 
@@ -133,7 +135,13 @@ class Table:
         position = sum(self._store.base.end().values()) if not len(keys) else 0
         for start in range(0, len(keys), BATCH):
             part = slice(start, start + BATCH)
-            position = self._store.base.write(self._definition.id, keys[part], values[part], self._definition.before_images)
+            try:
+                position = self._store.base.write(self._definition.id, keys[part], values[part], self._definition.before_images)
+            except StoreFull as error:
+                if not start:
+                    raise
+                done = f"the first {start:,} of {len(keys):,} rows are written, the others are not"
+                raise StoreFull(f"{done}. For the next batch: {error}") from error
         return self._note(position)
 
     def _note(self, position: Position) -> Position:

@@ -173,3 +173,47 @@ def test_a_limit_is_a_number_of_rows(db: belvedere.Database, limit: Any) -> None
     db.sql("CREATE TABLE u (id INT PRIMARY KEY, s STRING)")
     with pytest.raises(BelvedereError, match="limit is a number of rows"):
         list(db.table("u").scan(limit=limit))
+
+
+LATE = datetime.max.replace(tzinfo=timezone(timedelta(hours=-5)))  # a time of the year 10000 in UTC
+EARLY = datetime.min.replace(tzinfo=timezone(timedelta(hours=5)))
+
+
+@pytest.mark.parametrize(
+    ("kind", "column"),
+    [
+        ("TIMESTAMP", pa.array([0, 2**62], pa.timestamp("us"))),
+        ("TIMESTAMP", pa.array([0, -(2**62)], pa.timestamp("us"))),
+        ("TIMESTAMP", pa.array([0, 2**50], pa.timestamp("s"))),
+        ("DATE", pa.array([0, 2**30], pa.date32())),
+        ("DATE", pa.array([0, -(2**30)], pa.date32())),
+    ],
+)
+def test_times_that_nobody_could_read_again_are_refused_in_arrow(db: belvedere.Database, kind: str, column: pa.Array) -> None:
+    db.sql(f"CREATE TABLE t (id INT, x {kind}, PRIMARY KEY (id))")
+    with pytest.raises(SchemaError, match=r"column x is "):
+        db.table("t").put_many(pa.table({"id": [1, 2], "x": column}))
+    assert db.table("t").to_arrow().num_rows == 0
+
+
+@pytest.mark.parametrize("value", [LATE, EARLY])
+def test_times_that_nobody_could_read_again_are_refused_as_values(db: belvedere.Database, value: datetime) -> None:
+    db.sql("CREATE TABLE t (id INT, x TIMESTAMP, PRIMARY KEY (id)); CREATE TABLE k (x TIMESTAMP, PRIMARY KEY (x))")
+    for write in (
+        lambda: db.table("t").put({"id": 1, "x": value}),
+        lambda: db.table("t").put_many([{"id": 1, "x": value}]),
+        lambda: db.table("k").put({"x": value}),
+        lambda: db.table("k").delete(value),
+    ):
+        with pytest.raises(SchemaError):
+            write()
+    assert db.table("t").put({"id": 1, "x": datetime.max}) == 1
+    assert list(db.table("t").scan()) == [{"id": 1, "x": datetime.max.replace(tzinfo=UTC)}]
+
+
+@pytest.mark.parametrize("keys", ["abc", b"abc", {"a": 1}, 5, None])
+def test_one_key_is_no_list_of_keys(db: belvedere.Database, keys: Any) -> None:
+    db.sql("CREATE TABLE t (id STRING, PRIMARY KEY (id))")
+    with pytest.raises(SchemaError, match=r"expected keys as a list"):
+        db.table("t").delete_many(keys)
+    assert db.status().written == 0

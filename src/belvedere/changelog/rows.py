@@ -13,8 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from belvedere.changelog.values import misfit, plain
+from belvedere.encoding.scalars import FIRST_DAY, FIRST_MICROSECOND, LAST_DAY, LAST_MICROSECOND
 from belvedere.errors import SchemaError
 from belvedere.types import Column, Schema
+
+_RANGES = {"date": (pa.int32(), FIRST_DAY, LAST_DAY), "timestamp": (pa.int64(), FIRST_MICROSECOND, LAST_MICROSECOND)}
 
 
 def to_arrow(rows: Any, schema: Schema, deletes: pa.Array | pa.ChunkedArray | None = None) -> pa.Table:
@@ -33,6 +36,8 @@ def to_arrow(rows: Any, schema: Schema, deletes: pa.Array | pa.ChunkedArray | No
             names=[c.name for c in wanted],
         )
     _check_nulls(table, schema, wanted, deletes)
+    for column in wanted:
+        _check_range(table.column(column.name), column)
     return table
 
 
@@ -147,6 +152,17 @@ def to_mask(deletes: Any) -> pa.Array | pa.ChunkedArray:
     if not pa.types.is_boolean(mask.type) or mask.null_count:
         raise SchemaError("deletes says for each row whether it is a delete: give booleans, none of them NULL")
     return mask
+
+
+def _check_range(array: pa.ChunkedArray, column: Column) -> None:
+    """Arrow knows dates and timestamps that nothing else here can show."""
+    if column.type.name not in _RANGES:
+        return
+    kind, first, last = _RANGES[column.type.name]
+    numbers = array.cast(kind)
+    wrong = pc.or_(pc.less(numbers, first), pc.greater(numbers, last))
+    if (number := pc.index(wrong, True).as_py()) >= 0:
+        raise SchemaError(f"row {number}: column {column.name} is a {column.type} outside of the years 1 to 9999")
 
 
 def _check_nulls(table: pa.Table, schema: Schema, wanted: Sequence[Column], deletes: pa.Array | pa.ChunkedArray | None) -> None:

@@ -25,6 +25,7 @@ from belvedere.cli.values import from_text, parse_json, quoted, row_from_json, t
 from belvedere.errors import SchemaError
 from belvedere.types import Column, Row, Schema
 
+_LONGEST_CELL = (1 << 31) - 1
 FORMATS = ("csv", "jsonl", "parquet")
 _ENDINGS = {".csv": "csv", ".tsv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet", ".pq": "parquet"}
 _BATCH = 10_000
@@ -99,6 +100,7 @@ def _json_row(text: str, schema: Schema) -> Row:
 def read_csv(file: BinaryIO, schema: Schema, form: CsvForm, seen: Callable[[int], None]) -> tuple[str, Iterator[Record]]:
     """The header line, and the records."""
     lines = Lines(file, seen)
+    csv.field_size_limit(_LONGEST_CELL)  # of this process; 128 KiB by default
     reader = csv.reader(iter(lines), delimiter=form.delimiter, strict=True)
     try:
         names = list(form.columns) or next(reader, [])

@@ -30,7 +30,7 @@ from belvedere.cli.import_files import (
 from belvedere.cli.options import TableName
 from belvedere.cli.place import database
 from belvedere.cli.tables import console, plural
-from belvedere.errors import SchemaError
+from belvedere.errors import SchemaError, StoreFull
 from belvedere.table import BATCH, Table
 
 _ROW = re.compile(r"row (\d+): (.*)", re.DOTALL)
@@ -101,9 +101,17 @@ def _write(target: Table, file: str, records: Iterator[Record], size: int, bad: 
             written += _write_batch(target, file, batch, bad)
             progress.rows(written)
     except SchemaError as error:
-        before = f"{plural(written, 'row')} before this batch {'is' if written == 1 else 'are'} imported"
-        raise SchemaError(f"{error}; {before if written else 'nothing was imported'}") from error
+        raise SchemaError(f"{error}; {_before(written)}") from error
+    except StoreFull as error:
+        raise StoreFull(f"{_before(written)}. For this batch: {error}") from error
+    except KeyboardInterrupt:
+        Console(stderr=True).print(f"interrupted: {_before(written)}")
+        raise
     return written
+
+
+def _before(written: int) -> str:
+    return f"{plural(written, 'row')} before this batch {'is' if written == 1 else 'are'} imported" if written else "nothing was imported"
 
 
 def _write_batch(target: Table, file: str, batch: list[Record], bad: _BadLines | None) -> int:

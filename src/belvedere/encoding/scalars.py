@@ -21,6 +21,8 @@ from belvedere.types import SqlType
 MISFIT = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, struct.error)
 
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
+FIRST_DAY, LAST_DAY = date.min.toordinal() - _EPOCH_DAY, date.max.toordinal() - _EPOCH_DAY
+FIRST_MICROSECOND, LAST_MICROSECOND = FIRST_DAY * 86_400_000_000, (LAST_DAY + 1) * 86_400_000_000 - 1
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _EPOCH_NAIVE = datetime(1970, 1, 1)
 
@@ -53,7 +55,10 @@ def _date(days: int) -> date:
 
 def _microseconds(value: datetime) -> int:
     since = value - (_EPOCH_NAIVE if value.tzinfo is None else _EPOCH)
-    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+    found = (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+    if not FIRST_MICROSECOND <= found <= LAST_MICROSECOND:  # in UTC
+        raise OverflowError("a timestamp is of the years 1 to 9999")
+    return found
 
 
 def _datetime(microseconds: int) -> datetime:

@@ -28,6 +28,7 @@ from belvedere.views.catalog import CatalogState, Head, read_head
 from belvedere.views.definitions import LIVE, LOADING, ViewDefinition, ViewStatus
 from belvedere.views.pins import oldest_pin
 
+_TRIM_BYTES = 256 << 20  # of growth after which the log is trimmed, however few operations it has
 _ATTEMPTS = 20  # of one epoch by one coordinator; a late attempt of another one can make a few of them abort
 
 
@@ -76,6 +77,7 @@ class Coordinator:
     _loaded_last: bool = False
     _skipped: bool = False  # the log before the first view was passed over
     _trimmed: int = 0
+    _used: int = 0  # bytes of base tables and log when it was trimmed
 
     def acquire(self) -> bool:
         """Take the lease; False while another coordinator is alive."""
@@ -177,10 +179,12 @@ class Coordinator:
     def _trim(self, vector: dict[str, Position]) -> None:
         """Drop log that every view has and no reader holds (row D9), in steps: trimming takes the writers' lock."""
         total = sum(vector.values())
-        if total - self._trimmed >= self.settings.trim_after:
+        used, most = self.store.base.room()
+        short = used - self._used >= _TRIM_BYTES or used > most // 2
+        if total - self._trimmed >= self.settings.trim_after or (short and total > self._trimmed):
             for stream, position in sorted(vector.items()):
                 self.store.base.trim(stream, position)
-            self._trimmed = total
+            self._trimmed, self._used = total, used
 
     def _held(self) -> ledger.Lease:
         if self.lease is None:

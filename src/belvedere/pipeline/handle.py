@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import os
 import re
 import threading
 import time
@@ -9,13 +11,14 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Any
 
-from belvedere.errors import BelvedereError, LeaseLost, PipelineError, Stale
+from belvedere.errors import BelvedereError, LeaseLost, PipelineError, Stale, Timeout
 from belvedere.pipeline.coordinator import Coordinator, EpochReport
 from belvedere.readers.waiting import wait_until
 from belvedere.stores.base import Store
 from belvedere.types import Position
 from belvedere.views.catalog import Head
 
+_log = logging.getLogger("belvedere")
 IDLE = 0.005  # how often a pipeline without work looks for new operations
 _UNITS = {"millisecond": 0.001, "ms": 0.001, "second": 1.0, "minute": 60.0, "hour": 3600.0}
 AWAITING_LEASE = "waiting for another coordinator to end"
@@ -61,10 +64,16 @@ class Pipeline:
         self._stop, self._done = threading.Event(), threading.Event()
         self._progress: deque[EpochReport] = deque(maxlen=100)
         self._message = "starting"
+        self._process = os.getpid()
         self._error: BaseException | None = None
         self._checked = 0.0
         self._thread = threading.Thread(target=self._run, name="belvedere-pipeline", daemon=True)
         self._thread.start()
+
+    @property
+    def is_here(self) -> bool:
+        """False in a process that was forked from the one in which it runs."""
+        return self._process == os.getpid()
 
     @property
     def status(self) -> PipelineStatus:
@@ -83,13 +92,16 @@ class Pipeline:
         return self._error
 
     def stop(self, timeout: float = 60.0) -> None:
-        """Finish the epoch under way and end; raises what ended the pipeline, if something did."""
+        """Finish the epoch under way and end; raises what ended the pipeline, if something did, and Timeout if it takes longer."""
         check_seconds("timeout", timeout)
         self._stop.set()
-        self.await_termination(timeout)
+        if not self.await_termination(timeout):
+            raise Timeout(f"after {timeout:g} s an epoch is still under way; the pipeline ends after it. Call stop() again to wait")
 
     def await_termination(self, timeout: float | None = None) -> bool:
         check_seconds("timeout", timeout)
+        if not self.is_here:
+            raise PipelineError(f"this pipeline runs in process {self._process}, which started it: wait for it, or stop it, there")
         ended = self._done.wait(timeout)
         if self._error is not None:
             raise PipelineError(f"the pipeline ended: {self._error}") from self._error
@@ -155,7 +167,8 @@ class Pipeline:
         self._checked = time.monotonic()
         store: Any = self._store
         if hasattr(store, "end_stuck_holders"):
-            store.end_stuck_holders(HOLDER_DEADLINE)
+            for process in store.end_stuck_holders(HOLDER_DEADLINE):
+                _log.warning("process %d was ended: it kept a write lock of %s for more than %g s", process, store.url, HOLDER_DEADLINE)
         if hasattr(store, "maintain"):
             store.maintain()
 

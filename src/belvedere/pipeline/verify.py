@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from belvedere.errors import ViewInError
+from belvedere.errors import PipelineError, ViewInError
 from belvedere.operators.aggregate import Aggregate
 from belvedere.readers.base_rows import rows_at
 from belvedere.readers.cut import Cut, check_readable, open_cut
@@ -84,6 +84,8 @@ def compare(cut: Cut, spark: SparkSession, view: ViewDefinition) -> Verification
 
 def recomputed(cut: Cut, spark: SparkSession, view: ViewDefinition) -> DataFrame:
     """The view's own SELECT, run by Spark over the base rows of the cut; views that it reads are recomputed too."""
+    from pyspark.errors import PySparkException
+
     query = parse(view.planned.checked)
     names = {}
     for name in relations(query):
@@ -94,7 +96,17 @@ def recomputed(cut: Cut, spark: SparkSession, view: ViewDefinition) -> DataFrame
             table_frame(cut, spark, table).createOrReplaceTempView(names[name])
         elif other is not None:
             recomputed(cut, spark, other).createOrReplaceTempView(names[name])
-    return spark.sql(renamed(query, names)).toDF(*view.schema.names)
+    try:
+        return spark.sql(renamed(query, names)).toDF(*view.schema.names)
+    except PySparkException as error:
+        raise not_recomputed(view.name, error) from error
+
+
+def not_recomputed(view: str, error: Exception) -> PipelineError:
+    """Spark does not understand the SELECT, although we do; its reason without the plan and the stack below it."""
+    reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
+    what = f"view {view} is not verified, because Spark could not recompute it: {reason.rstrip(';.')}"
+    return PipelineError(f"{what}. Create it anew with a SELECT that Spark accepts")
 
 
 def table_frame(cut: Cut, spark: SparkSession, table: TableDefinition) -> DataFrame:

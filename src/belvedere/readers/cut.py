@@ -138,4 +138,4 @@ def check_readable(state: CatalogState, view: ViewDefinition, errors: Callable[[
         what = "has not been started" if status.state == "requested" else f"is being built ({status.loaded} rows so far)"
         raise ViewNotReady(f"view {view.name} {what}: run catch_up(), or start() a pipeline and wait")
     if state.in_error(view):
-        raise ViewInError(view.name, errors(view))
+        raise ViewInError(view.name, errors(view), state.in_error(view))

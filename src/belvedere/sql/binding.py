@@ -15,6 +15,7 @@ from belvedere.errors import SqlError
 from belvedere.sql.expressions import SparkSql, Typed
 
 BOUND, VALUE = "_bound", "_value"
+_MAX_INT = 2**31 - 1
 Find = Callable[[exp.Column], exp.Expr]
 Values = Callable[[str], Typed | None]
 
@@ -143,6 +144,12 @@ def whole_number(node: exp.Expr) -> int | None:
     node = node.unnest()
     sign, node = (-1, node.this) if isinstance(node, exp.Neg) else (1, node)
     return sign * int(node.this) if isinstance(node, exp.Literal) and not node.is_string and str(node.this).isdigit() else None
+
+
+def check_int(number: int, clause: str) -> None:
+    """Spark takes an INT in LIMIT and OFFSET, not a BIGINT."""
+    if number > _MAX_INT:
+        raise SqlError(f"{clause} {number} is beyond an INT: write at most {_MAX_INT}, or leave it out")
 
 
 def default_name(node: exp.Expr) -> str:

@@ -153,6 +153,12 @@ class BaseTables(Protocol):
         Returns `low` if nothing is logged after it. Must not read the blocks themselves.
         """
 
+    def room(self) -> tuple[int, int]:
+        """Bytes that rows and log take, with what is free to be used again, and the most that they may take.
+
+        The log is trimmed in large steps, because that takes room and time itself, and earlier if room gets short.
+        """
+
     def trim(self, stream: str, position: Position) -> None:
         """Allow blocks that end at or before `position` to be dropped. May drop less; never more. Idempotent."""
 

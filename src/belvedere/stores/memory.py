@@ -9,6 +9,7 @@ Everything is a dict or a list and is computed in the plainest way. Three things
 
 from __future__ import annotations
 
+import sys
 import time
 import zlib
 from collections.abc import Callable, Iterator
@@ -218,6 +219,9 @@ class MemoryBase:
         self._check_trim(stream, low)
         ends = [block.end for block in log.blocks if block.end > low]
         return max([end for end in ends if end <= low + rows], default=ends[0] if ends else low)
+
+    def room(self) -> tuple[int, int]:
+        return 0, sys.maxsize
 
     def trim(self, stream: str, position: Position) -> None:
         self._point("log trim")

@@ -33,6 +33,14 @@ def test_csv_with_quotes_several_lines_a_mark_and_empty_cells(filled: Cli, tmp_p
     assert [(r["place"], r["number"], r["amount"]) for r in rows] == [('a "b",\nc', 1, None), ("d", 2, "1.50")]
 
 
+def test_a_cell_may_be_long(filled: Cli, tmp_path: Path) -> None:
+    filled("sql", "CREATE TABLE texts (id INT, s STRING, PRIMARY KEY (id))")
+    file = tmp_path / "texts.csv"
+    file.write_text(f"id,s\n1,{'x' * 300_000}\n")
+    assert "1 row imported" in filled("import", "texts", str(file)).stdout
+    assert len(json.loads(filled("get", "texts", "1", "--json").stdout)["s"]) == 300_000
+
+
 def test_a_broken_line_is_named_and_its_batch_is_not_written(filled: Cli, tmp_path: Path) -> None:
     file = tmp_path / "rows.csv"
     file.write_text(HEADER + lines(0, 25) + "north,x,1,1\n" + lines(26, 30))

@@ -3,34 +3,17 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Iterator
 
 import pytest
 
 from belvedere.cli.run import line
 from belvedere.database import Database
+from belvedere.errors import Timeout
 from belvedere.pipeline.handle import AWAITING_LEASE
-from belvedere.pipeline.intent import Intent
 from belvedere.pipeline.local import LocalRunner
-from belvedere.pipeline.manager import Ack
 from belvedere.readers.waiting import wait_until
-
-LONG, MANY = 60.0, 100
-
-
-class Held:
-    """A runner that waits inside every epoch until it is let go."""
-
-    def __init__(self) -> None:
-        self.entered, self.let_go = threading.Semaphore(0), threading.Semaphore(0)
-        self.inner: LocalRunner | None = None
-
-    def run(self, intent: Intent) -> list[Ack]:
-        self.entered.release()
-        assert self.let_go.acquire(timeout=LONG)
-        assert self.inner is not None
-        return self.inner.run(intent)
+from tests.unit.pipeline.held import LONG, MANY, Held
 
 
 @pytest.fixture
@@ -69,7 +52,8 @@ def test_a_second_pipeline_says_that_it_waits_and_then_that_it_works(
     assert "waiting" not in line(db, second)  # the first one is in this process, which does not name itself
     monkeypatch.setattr("belvedere.cli.run.this_process", lambda: "elsewhere pid 1")
     assert f"waiting until {db.status().coordinator} ends" in line(db, second)
-    first.stop(0)  # with the epoch under way, which leaves the view to be loaded
+    with pytest.raises(Timeout):
+        first.stop(0)  # with the epoch under way, which leaves the view to be loaded
     held.let_go.release()
     assert held.entered.acquire(timeout=LONG)
     assert first.await_termination(LONG)

@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from datetime import date
 
 import pytest
+from pyspark.errors import AnalysisException
 from sqlglot import exp
 
 import belvedere
 from belvedere.errors import CatalogError, SqlError
+from belvedere.pipeline.verify import not_recomputed
 from belvedere.sql.dialect import parse
 from belvedere.sql.expressions import SparkSql
 from belvedere.sql.expressions.calls import CALLS
@@ -117,6 +119,120 @@ def test_below_and_null_is_a_boolean(db: belvedere.Database) -> None:
     db.sql("CREATE MATERIALIZED VIEW v AS SELECT id FROM t WHERE b AND NULL")
 
 
+@pytest.mark.parametrize("call", ["max(i) FILTER (WHERE {})", "count(*) FILTER (WHERE {})", "count_if({})", "CASE WHEN {} THEN 1 END"])
+def test_a_condition_inside_an_expression_is_a_boolean(db: belvedere.Database, call: str) -> None:
+    assert refusals(db, f"SELECT {call.format('NULL')} AS n FROM t") == {"a condition needs a boolean, not NULL: write false"}
+    assert all("a condition needs a boolean, not int" in message for message in refusals(db, f"SELECT {call.format('i')} AS n FROM t"))
+
+
+@pytest.mark.parametrize(
+    "select",
+    [
+        "SELECT FROM t",
+        "SELECT DISTINCT FROM t WHERE b",
+        "SELECT id FROM (SELECT FROM t) u",
+        "WITH a AS (SELECT FROM t) SELECT id FROM t",
+        "SELECT id FROM t UNION ALL SELECT FROM t",
+        "SELECT FROM t INTERSECT SELECT FROM t",
+        "SELECT id FROM t WHERE EXISTS (SELECT FROM t u WHERE u.id = t.id)",
+        "SELECT id FROM t WHERE id IN (SELECT FROM t)",
+    ],
+)
+def test_a_select_needs_columns(db: belvedere.Database, select: str) -> None:
+    assert all("SELECT has no columns: name some after it, or write SELECT *" in message for message in refusals(db, select))
+
+
+@pytest.mark.parametrize(
+    "select",
+    [
+        "WITH a AS (SELECT id FROM t), a AS (SELECT i FROM t) SELECT * FROM a",
+        "WITH A AS (SELECT id FROM t), b AS (SELECT id FROM t), `a` AS (SELECT i FROM t) SELECT id FROM t",
+        "SELECT id FROM (WITH a AS (SELECT id FROM t), a AS (SELECT id FROM t) SELECT id FROM a) u",
+    ],
+)
+def test_with_defines_a_name_once(db: belvedere.Database, select: str) -> None:
+    assert all("WITH defines a twice: give each definition a name of its own" in message for message in refusals(db, select))
+
+
+def test_a_with_inside_another_may_define_its_names_anew(db: belvedere.Database) -> None:
+    inner = "WITH a AS (SELECT i FROM t) SELECT i FROM a"
+    for select in (f"WITH a AS (SELECT id FROM t) ({inner})", f"WITH a AS (SELECT id FROM t) SELECT i FROM ({inner}) u"):
+        assert db.sql(select).to_pylist() == [{"i": 2}]
+        db.sql(f"CREATE MATERIALIZED VIEW v AS {select}; DROP MATERIALIZED VIEW v")
+
+
+@pytest.mark.parametrize("name", ['"q"', "'q'"])
+@pytest.mark.parametrize(
+    "select",
+    [
+        "SELECT id, i AS {} FROM t",
+        "SELECT id, i {} FROM t",
+        "SELECT i, count(*) AS {} FROM t GROUP BY i",
+        "SELECT id FROM t AS {}",
+        "SELECT id FROM t {}",
+        "SELECT t.id FROM t JOIN t AS {} ON t.id = q.id",
+        "SELECT id FROM (SELECT id FROM t) AS {}",
+        "SELECT q FROM (SELECT id FROM t) AS u ({})",
+        "WITH {} AS (SELECT id FROM t) SELECT id FROM q",
+        "SELECT id FROM {}",
+    ],
+)
+def test_a_string_is_not_a_name(db: belvedere.Database, select: str, name: str) -> None:
+    for message in refusals(db, select.format(name)):
+        assert f"{name} is a string, not a name: put names in backquotes" in message
+
+
+def test_a_name_in_backquotes_is_one_and_a_string_stays_a_value(db: belvedere.Database) -> None:
+    select = 'SELECT id, "x" AS `q r`, concat("a", \'b\') AS c FROM t AS `u` WHERE s = "x"'
+    assert db.sql(select).to_pylist() == [{"id": 1, "q r": "x", "c": "ab"}]
+    db.sql(f"CREATE MATERIALIZED VIEW v AS {select}")
+
+
+@pytest.mark.parametrize("select", ["SELECT id FROM t ORDER BY id LIMIT {}", "(SELECT id FROM t) ORDER BY id LIMIT {}"])
+def test_a_limit_is_an_int(db: belvedere.Database, select: str) -> None:
+    message = "LIMIT 2147483648 is beyond an INT: write at most 2147483647, or leave it out"
+    assert refusals(db, select.format(2**31)) == {message}
+    assert db.sql(select.format(2**31 - 1)).to_pylist() == [{"id": 1}]
+    db.sql(f"CREATE MATERIALIZED VIEW v AS {select.format(2**31 - 1)}")
+
+
+def test_an_offset_is_an_int(db: belvedere.Database) -> None:
+    with pytest.raises(SqlError, match="OFFSET 2147483648 is beyond an INT"):
+        db.sql("SELECT id FROM t LIMIT 1 OFFSET 2147483648").to_arrow()
+
+
+def test_a_row_number_may_be_compared_with_a_bigint(db: belvedere.Database) -> None:
+    db.sql("CREATE MATERIALIZED VIEW v AS SELECT id FROM t QUALIFY row_number() OVER (ORDER BY id) <= 99999999999")
+    db.catch_up()
+    assert db.sql("SELECT id FROM v").to_pylist() == [{"id": 1}]
+
+
+@pytest.mark.parametrize(
+    ("part", "message"),
+    [
+        ("count(DISTINCT *)", "list the columns"),
+        ("count(t.*)", "list the columns"),
+        ("(id, i) IN ((1, 2), (3, 4))", "(a = 1 AND b = 2) OR (a = 3 AND b = 4)"),
+    ],
+)
+def test_what_is_not_a_value_is_refused_with_the_way_around(db: belvedere.Database, part: str, message: str) -> None:
+    assert all(message in found for found in refusals(db, f"SELECT {part} AS n FROM t"))
+
+
+@pytest.mark.parametrize(
+    ("select", "expression"),
+    [
+        ("SELECT a.id, c.i FROM t a JOIN t c ON a.s = c.i", "CAST(a.s AS BIGINT) IS NOT NULL"),
+        ("SELECT a.id, c.i FROM t a LEFT JOIN t c ON a.s = c.i", "CAST(a.s AS BIGINT)"),
+        ("SELECT id FROM t WHERE s IN (SELECT i FROM t)", "CAST(s AS BIGINT) IS NOT NULL"),
+    ],
+)
+def test_a_record_of_a_key_that_cannot_be_cast_names_the_cast(db: belvedere.Database, select: str, expression: str) -> None:
+    db.sql(f"CREATE MATERIALIZED VIEW v AS {select}")
+    db.catch_up()
+    assert db.view("v").problems() == [{"id": 1, "expression": expression}]
+
+
 @pytest.mark.parametrize("place", ["-1", "0", "3", "(3)", "-(1), i, 9"])
 def test_a_place_that_is_not_among_the_outputs_is_refused(db: belvedere.Database, place: str) -> None:
     assert all("GROUP BY" in m and "2 column(s)" in m for m in refusals(db, f"SELECT i, count(*) AS n FROM t GROUP BY {place}"))
@@ -157,6 +273,13 @@ def test_spark_gets_the_text_of_the_user() -> None:
     text = "SELECT trunc(dt, 'Q'), 1L FROM `my t` -- so it is"
     assert renamed(parse(text), {"my t": "base_1"}) == f"WITH `my t` AS (SELECT * FROM base_1) (\n{text}\n)"
     assert renamed(parse("SELECT 1;"), {}) == "SELECT 1"
+
+
+def test_a_reason_of_spark_is_given_in_one_line() -> None:
+    reason = "[UNRESOLVED_COLUMN] A column with name `q` cannot be resolved. SQLSTATE: 42703"
+    found = not_recomputed("v", AnalysisException(f"\n{reason}; line 2 pos 7;\n'Project ['q]\n+- Relation"))
+    assert str(found).startswith(f"view v is not verified, because Spark could not recompute it: {reason}; line 2 pos 7. Create")
+    assert "Project" not in str(found)
 
 
 def test_spark_does_not_take_where_for_an_alias() -> None:

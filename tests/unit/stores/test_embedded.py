@@ -89,6 +89,13 @@ def test_the_number_of_slots_is_fixed_at_creation(tmp_path: Path) -> None:
         EmbeddedStore.open(tmp_path / "new", slots=0)
 
 
+@pytest.mark.parametrize("sizes", [{"slots": 1.5}, {"slots": 0}, {"slots": 1000}, {"slots": True}, {"map_size": 0}, {"max_size": "1"}])
+def test_sizes_that_make_no_sense_are_refused_before_anything_is_made(tmp_path: Path, sizes: dict[str, Any]) -> None:
+    with pytest.raises(StoreError, match=r"(slots|map_size|max_size) is .*: use a whole number"):
+        EmbeddedStore.open(tmp_path / "s", **sizes)
+    assert not (tmp_path / "s").exists()
+
+
 def test_one_process_may_open_a_store_several_times(tmp_path: Path) -> None:
     first = EmbeddedStore.open(tmp_path / "s", slots=2)
     (tmp_path / "link").symlink_to(tmp_path / "s")

@@ -39,8 +39,8 @@ def _test(subject: Typed | None, arm: exp.If, lower: Lower) -> Typed:
     if subject is not None:
         return compared(subject, test, "=")
     if test.is_null:
-        raise SqlError("a CASE condition needs a boolean, not NULL")
-    return condition(test, "CASE WHEN")
+        raise SqlError("a condition needs a boolean, not NULL: write false")
+    return condition(test, "a condition")
 
 
 @lowers(exp.If, args="this true false")

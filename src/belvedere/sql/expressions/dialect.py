@@ -2,13 +2,14 @@
 
 In Spark a doubled quote inside a string is that quote: 'It''s' is It's, where sqlglot's "spark" reads
 'It' 's' and so Its. sqlglot forgets a unary plus, which in Spark turns a string into a number. It knows functions that Spark
-does not, takes calls with too few or too many arguments, and writes units out that Spark does not know (see calls.py).
+does not, takes calls with too few or too many arguments, and writes units out that Spark does not know (see calls.py). It
+takes strings for names, a SELECT without columns, and two definitions of one name after WITH.
 Parse views with `read=SparkSql`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, ClassVar
 
 import sqlglot
@@ -94,6 +95,43 @@ class SparkSql(Spark):
             if problem:
                 self.raise_error(problem)
             return super().build_cast(strict, **kwargs)
+
+        def _parse_projections(self) -> tuple[list[exp.Expr], list[exp.Expr] | None]:
+            found = super()._parse_projections()
+            if not found[0]:
+                self.raise_error("SELECT has no columns: name some after it, or write SELECT *")
+            return found
+
+        def _parse_with(self, skip_with_token: bool = False) -> exp.With | None:
+            found = super()._parse_with(skip_with_token)
+            names = [cte.alias.lower() for cte in found.expressions] if found else []
+            twice = next((name for i, name in enumerate(names) if name in names[:i]), "")
+            if twice:
+                self.raise_error(f"WITH defines {twice} twice: give each definition a name of its own")
+            return found
+
+        def _parse_alias(self, this: exp.Expr | None, explicit: bool = False) -> exp.Expr | None:
+            if this is not None:
+                self._refuse_string()
+            return super()._parse_alias(this, explicit)
+
+        def _parse_table_alias(self, alias_tokens: Collection[TokenType] | None = None) -> exp.TableAlias | None:
+            self._refuse_string()
+            return super()._parse_table_alias(alias_tokens)
+
+        def _parse_function_parameter(self) -> exp.Expr | None:
+            self._refuse_string()  # a column of an alias: t (a, b)
+            return super()._parse_function_parameter()
+
+        def _parse_string_as_identifier(self) -> exp.Identifier | None:
+            self._refuse_string()
+            return super()._parse_string_as_identifier()
+
+        def _refuse_string(self) -> None:
+            """What stands in single or double quotes is a string for Spark, and no name."""
+            token = self._next if self._curr.token_type == TokenType.ALIAS else self._curr
+            if token.token_type == TokenType.STRING:
+                self.raise_error(f"{self.sql[token.start : token.end + 1]} is a string, not a name: put names in backquotes", token)
 
         def _build_predicate(self, klass: Any, this: Any, expression: Any, *args: Any, **kwargs: Any) -> exp.Expr:
             if klass is not exp.Is and any(isinstance(s.this if isinstance(s, exp.Not) else s, exp.Is) for s in (this, expression)):

@@ -31,6 +31,7 @@ _VOLATILE_NODES = (
     exp.CurrentUser,
     exp.CurrentDatabase,
 )
+_ROWS = "compare column by column, as in (a = 1 AND b = 2) OR (a = 3 AND b = 4), or join with a table of such rows"
 _TYPES = {"TEXT": "string", "VARCHAR": "string", "CHAR": "string", "TIMESTAMPTZ": "timestamp", "TIMESTAMPLTZ": "timestamp"}
 
 
@@ -58,6 +59,10 @@ def _refuse_foreign(node: exp.Expr) -> None:
         raise Unsupported("a window function")
     if isinstance(node, exp.AggFunc):
         raise Unsupported(f"aggregate function {node.key} inside a scalar expression")
+    if isinstance(node, exp.Star):
+        raise Unsupported("* inside an expression", "list the columns")
+    if isinstance(node, exp.Tuple):
+        raise Unsupported(f"the row {node.sql('spark')}", _ROWS)
     if is_volatile(node):
         raise Unsupported(f"{node.sql('spark')}, which is different at every evaluation", "write the value into a column of the base table")
 

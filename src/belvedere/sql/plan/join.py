@@ -150,10 +150,17 @@ def _sides(left: Relation, right: Relation, on: Sequence[Equality], context: Con
 
 
 def _side(relation: Relation, values: Sequence[Value], kinds: Sequence[SqlType]) -> Side:
-    keys = tuple(Value(tuple(cast_to(v, kind) for v in value.each), value.text) for value, kind in zip(values, kinds, strict=True))
+    keys = tuple(_key(value, kind) for value, kind in zip(values, kinds, strict=True))
     equal = [relation.equal(value) if _is_injective(value, kind) else frozenset[str]() for value, kind in zip(values, kinds, strict=True)]
     plain = [e if v.each[0].type == kind != DOUBLE else frozenset[str]() for e, v, kind in zip(equal, values, kinds, strict=True)]
     return Side(relation, keys, tuple(plain), frozenset[str]().union(*equal))
+
+
+def _key(value: Value, kind: SqlType) -> Value:
+    """A cast that can raise is named, because the records of its errors quote the text."""
+    cast = tuple(cast_to(v, kind) for v in value.each)
+    raises = any(c.raises and not v.raises for c, v in zip(cast, value.each, strict=True))
+    return Value(cast, f"CAST({value.text} AS {str(kind).upper()})" if raises else value.text)
 
 
 def _is_injective(value: Value, to: SqlType) -> bool:

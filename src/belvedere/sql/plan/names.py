@@ -31,7 +31,7 @@ class Names:
 
     def found(self, column: exp.Column) -> exp.Expr | None:
         if isinstance(column.this, exp.Star):
-            raise Unsupported(f"{text_of(column)} inside an expression")
+            raise Unsupported(f"{text_of(column)} inside an expression", "list the columns")
         field = field_of(self.fields, column)
         if field is not None:
             return field.bound

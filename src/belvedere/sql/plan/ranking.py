@@ -17,7 +17,7 @@ from belvedere.errors import SqlError, Unsupported
 from belvedere.operators.arrange import Arrange
 from belvedere.operators.select import IDENTITY
 from belvedere.operators.topk import TopK
-from belvedere.sql.binding import text_of
+from belvedere.sql.binding import check_int, text_of
 from belvedere.sql.expressions import Typed
 from belvedere.sql.plan.context import Context
 from belvedere.sql.plan.nodes import WANTED
@@ -26,7 +26,7 @@ from belvedere.types import BOOLEAN, DOUBLE, INT
 
 Order = tuple[tuple[Value, bool], ...]  # True: descending
 _TURNED: dict[type[exp.Expr], type[exp.Expr]] = {exp.GTE: exp.LTE, exp.GT: exp.LT, exp.LTE: exp.GTE, exp.LT: exp.GT}
-_BOUND = "keep the first rows: write WHERE rn <= 10 in a query around it, or QUALIFY"
+_BOUND = "keep the first rows: write rn <= 3, rn < 4 or rn = 1, with a whole number, in WHERE of a query around it or in QUALIFY"
 
 
 def ordering(keys: Sequence[exp.Expr], relation: Relation, context: Context) -> Order:
@@ -80,11 +80,12 @@ def bounded(relation: Relation, conditions: Sequence[exp.Expr], needed: Iterable
             rank = ranking.key if ranking.key in wanted else ""
             keep = [text for text in wanted if text in relation and text != ranking.key]
             return first_rows(relation, ranking.partition, ranking.order, keep, limit, rank, context), others
-    raise unbounded(ranking)
+    tests = [context.words(node) for node in conditions if ranking.key in relation.used([node])]
+    raise unbounded(ranking, " AND ".join(tests))
 
 
-def unbounded(ranking: Ranking) -> Unsupported:
-    return Unsupported(f"the window function {ranking.words} without a bound", _BOUND)
+def unbounded(ranking: Ranking, tests: str = "") -> Unsupported:
+    return Unsupported(f"the window function {ranking.words} {f'with {tests} for' if tests else 'without'} a bound", _BOUND)
 
 
 def _bound(node: exp.Expr, key: str) -> tuple[int | None, bool]:
@@ -115,6 +116,7 @@ def limit_of(query: exp.Expr) -> int:
     number = _number(clause.expression) if isinstance(clause, exp.Limit) and clause.expression is not None else None
     if number is None:
         raise Unsupported(f"{text_of(clause).strip()}", "write LIMIT with a whole number")
+    check_int(number, "LIMIT")
     return number
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from sqlglot import exp
 
 from belvedere.errors import SqlError
-from belvedere.sql.binding import bind, text_of, whole_number
+from belvedere.sql.binding import bind, check_int, text_of, whole_number
 from belvedere.sql.query.context import Context
 from belvedere.sql.query.refusal import NotAnswered, only
 from belvedere.sql.query.stage import Output, Relation, stage_of
@@ -60,6 +60,7 @@ def limits(query: exp.Expr) -> str:
             continue
         if not isinstance(number, exp.Literal) or number.is_string or not str(number.this).isdigit():
             raise NotAnswered(f"{name.upper()} {text_of(number)}", "write a whole number")
+        check_int(int(number.this), name.upper())
         text += f" {name.upper()} {int(number.this)}"
     return text
 

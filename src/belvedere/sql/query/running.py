@@ -64,6 +64,10 @@ def _evaluate(connection: duckdb.DuckDBPyConnection, sql: str, tables: Mapping[s
         connection.register(name, table)
     try:
         return connection.sql(sql).to_arrow_table()
+    except RuntimeError as error:
+        if "interrupted" in str(error):  # what DuckDB makes of Ctrl-C
+            raise KeyboardInterrupt from error
+        raise
     finally:
         for name in names:
             connection.unregister(name)

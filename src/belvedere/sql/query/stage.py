@@ -60,7 +60,7 @@ class Stage:
 
     def found(self, column: exp.Column) -> exp.Expr | None:
         if isinstance(column.this, exp.Star):
-            raise NotAnswered(f"{text_of(column)} inside an expression")
+            raise NotAnswered(f"{text_of(column)} inside an expression", "list the columns")
         field = field_of(self.fields, column)
         if field is not None:
             return field.bound

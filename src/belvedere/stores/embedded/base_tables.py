@@ -107,6 +107,9 @@ class EmbeddedBase:
         self._check(stream)
         return self._environment.read(lambda transaction: log.cut(transaction, low, rows))
 
+    def room(self) -> tuple[int, int]:
+        return self._environment.used_bytes, self._environment.max_size
+
     def trim(self, stream: str, position: Position) -> None:
         self._check(stream)
         while self._environment.write(lambda transaction: log.trim_some(transaction, position), frees=True):

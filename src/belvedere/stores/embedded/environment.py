@@ -252,6 +252,8 @@ class Environment:
             return StoreError(f"{self.path} has more than {_READERS} readers at once: close snapshots or stop some processes")
         if isinstance(error, _DAMAGED):
             return StoreError(f"{self.path} is damaged or not an LMDB environment of this version: restore it from a backup ({error})")
+        if "already open in this process" in str(error):
+            return StoreError(f"{self.path} is open in this process under another path: close it there first")
         return StoreError(f"{self.path}: {error}. If no other process has moved or removed the store, please report this")
 
     @property
@@ -286,7 +288,8 @@ class Environment:
     def _close_inherited(self) -> None:
         """Closing aborts the transactions that were open at the fork, which would take the parent's snapshots from it."""
         if self._unusable:
-            raise StoreError(f"{self.path} had an open transaction when this process was forked: close snapshots before a fork")
+            in_use = f"a thread was reading or writing {self.path} when this process was forked"
+            raise StoreError(f"{in_use}: open the database in the new process, or fork while nothing is going on")
         if self._inherited is not None:
             self._inherited.close()
             self._inherited = None
@@ -299,7 +302,7 @@ _abandoned: list[Any] = []
 
 
 def acquire(path: str, map_size: int, max_size: int) -> Environment:
-    """This process's environment at `path`; sizes are those of who asks first. Give it back with `release`."""
+    """This process's environment at `path`, as large as anybody allows. Give it back with `release`."""
     path = os.path.realpath(path)
     with _registry:
         environment = _environments.get(path)
@@ -308,6 +311,7 @@ def acquire(path: str, map_size: int, max_size: int) -> Environment:
             environment = None
         if environment is None:
             environment = _environments[path] = Environment(path, map_size, max_size)
+        environment.max_size = max(environment.max_size, max_size)
         environment.references += 1
         return environment
 

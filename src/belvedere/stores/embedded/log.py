@@ -125,13 +125,14 @@ def _boundary(key: bytes) -> Position | None:
 
 
 def trim_some(transaction: Transaction, position: Position) -> bool:
-    """Drop some blocks that end at or before `position` and raise the trim point with them; whether there are more."""
+    """Drop some blocks that end at or before `position` and raise the trim point with them; whether there were any.
+
+    The transaction that finds none is not for nothing: LMDB uses freed pages again from the second transaction on.
+    """
     end, trimmed = ends(transaction)
-    cursor = transaction.cursor()
-    if not cursor.set_range(key_of(trimmed)):
-        return False
+    before, cursor = trimmed, transaction.cursor()
     for _ in range(_BLOCKS_PER_TRIM):
-        if _boundary(cursor.key()) is None:
+        if not cursor.set_range(key_of(trimmed)) or _boundary(cursor.key()) is None:
             break
         start = cursor.key()
         following = _boundary(cursor.key()) if cursor.next() else None
@@ -140,10 +141,5 @@ def trim_some(transaction: Transaction, position: Position) -> bool:
             break
         transaction.delete(start)
         trimmed = stop
-        if not cursor.set_range(key_of(trimmed)):
-            break
-    else:
-        transaction.put(_END, _ENDS.pack(end, trimmed))
-        return True
     transaction.put(_END, _ENDS.pack(end, trimmed))
-    return False
+    return trimmed > before

@@ -50,6 +50,7 @@ class EmbeddedStore:
         cls, path: str | os.PathLike[str], slots: int | None = None, map_size: int = MAP_SIZE, max_size: int = MAX_SIZE
     ) -> EmbeddedStore:
         """Open the store at `path`, creating it (with `slots` slots) if nothing is there. Maps grow from `map_size` to `max_size`."""
+        _check_sizes(slots, map_size, max_size)
         folder = os.path.realpath(path)
         return cls(folder, _slots(Path(folder), slots), min(map_size, max_size), max_size)
 
@@ -123,6 +124,15 @@ def _after_fork() -> None:
 os.register_at_fork(after_in_child=_after_fork)
 
 
+def _check_sizes(slots: int | None, map_size: int, max_size: int) -> None:
+    """Before anything is made."""
+    for name, value, least, most in (("slots", slots, 1, 999), ("map_size", map_size, 1, None), ("max_size", max_size, 1, None)):
+        if value is None:
+            continue
+        if not isinstance(value, int) or isinstance(value, bool) or value < least or (most is not None and value > most):
+            raise StoreError(f"{name} is {value!r}: use a whole number {f'from {least} to {most}' if most else 'of bytes, above 0'}")
+
+
 def _slots(folder: Path, wanted: int | None) -> int:
     """The slot count of the store in `folder`, after making it a store if it is empty or missing."""
     try:
@@ -150,8 +160,6 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 def _create(folder: Path, slots: int) -> None:
-    if not 1 <= slots <= 999:
-        raise StoreError(f"a store has 1 to 999 slots, not {slots}")
     others = {entry.name for entry in folder.iterdir()} - {_NEW_FORMAT_FILE}  # which a crash here leaves behind
     if others:
         raise StoreError(f"{folder} is not empty and not a Belvedere store (it has {min(others)!r}): choose an empty or new directory")
