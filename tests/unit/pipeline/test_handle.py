@@ -4,33 +4,16 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
 
 import pytest
 
 from belvedere.database import Database
 from belvedere.errors import PipelineError, Timeout
-from belvedere.pipeline.local import LocalRunner
 from tests.unit.pipeline.held import LONG, MANY, Held
 
 
-@pytest.fixture
-def held() -> Held:
-    return Held()
-
-
-@pytest.fixture
-def db(held: Held) -> Iterator[Database]:
-    with Database("memory:", runner=held) as found:
-        held.inner = LocalRunner(found.store)
-        found.sql("CREATE TABLE t (id BIGINT, PRIMARY KEY (id)); CREATE MATERIALIZED VIEW v AS SELECT count(*) AS n FROM t")
-        found.table("t").put_many([{"id": i} for i in range(10)])
-        yield found
-        held.let_go.release(MANY)
-
-
-def test_a_stop_that_takes_too_long_says_so_and_can_be_repeated(db: Database, held: Held) -> None:
-    pipeline = db.start()
+def test_a_stop_that_takes_too_long_says_so_and_can_be_repeated(held_db: Database, held: Held) -> None:
+    pipeline = held_db.start()
     assert held.entered.acquire(timeout=LONG)
     with pytest.raises(Timeout, match=r"after 0.01 s an epoch is still under way"):
         pipeline.stop(0.01)
@@ -40,15 +23,15 @@ def test_a_stop_that_takes_too_long_says_so_and_can_be_repeated(db: Database, he
     assert not pipeline.status.is_active
 
 
-def test_close_stops_every_pipeline_that_was_started(db: Database, held: Held) -> None:
+def test_close_stops_every_pipeline_that_was_started(held_db: Database, held: Held) -> None:
     held.let_go.release(MANY)
-    pipelines = [db.start(), db.start()]
-    db.close()
+    pipelines = [held_db.start(), held_db.start()]
+    held_db.close()
     assert [p.status.message for p in pipelines] == ["stopped", "stopped"]
 
 
-def test_a_forked_process_closes_its_database_without_waiting_for_the_pipeline(db: Database, held: Held) -> None:
-    pipeline = db.start()
+def test_a_forked_process_closes_its_database_without_waiting_for_the_pipeline(held_db: Database, held: Held) -> None:
+    pipeline = held_db.start()
     assert held.entered.acquire(timeout=LONG)
     child = os.fork()
     if child == 0:
@@ -56,7 +39,7 @@ def test_a_forked_process_closes_its_database_without_waiting_for_the_pipeline(d
         try:
             pipeline.stop()
         except PipelineError as error:
-            db.close()
+            held_db.close()
             os._exit(0 if f"runs in process {os.getppid()}" in str(error) else 1)
         os._exit(2)
     assert os.waitpid(child, 0)[1] == 0
