@@ -194,6 +194,9 @@ class Database:
                 pipeline.stop()
         self.store.close()
 
+    def __repr__(self) -> str:
+        return f"<Database {self.store.url}>"
+
     def __enter__(self) -> Self:
         return self
 

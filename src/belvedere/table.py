@@ -38,6 +38,9 @@ class Table:
         columns = ((name, name in key, (key if name in key else values).index(name)) for name in self.schema.names)
         return dict_decoder(self._rows.types, tuple(columns))
 
+    def __repr__(self) -> str:
+        return f"<Table {self.name} of {self._store.url}>"
+
     @property
     def name(self) -> str:
         return self._definition.name

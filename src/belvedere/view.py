@@ -36,6 +36,9 @@ class View:
         self._mark, self._point = store.catalog.mark, cast(_Point | None, None)
         self._definition()
 
+    def __repr__(self) -> str:
+        return f"<View {self.name} of {self._store.url}>"
+
     @property
     def schema(self) -> Schema:
         return self._definition().schema

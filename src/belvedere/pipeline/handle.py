@@ -70,6 +70,9 @@ class Pipeline:
         self._thread = threading.Thread(target=self._run, name="belvedere-pipeline", daemon=True)
         self._thread.start()
 
+    def __repr__(self) -> str:
+        return f"<Pipeline of {self._store.url}: {self._message}>"
+
     @property
     def is_here(self) -> bool:
         """False in a process that was forked from the one in which it runs."""

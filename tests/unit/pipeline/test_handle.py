@@ -46,3 +46,12 @@ def test_a_forked_process_closes_its_database_without_waiting_for_the_pipeline(h
     assert pipeline.status.is_active
     held.let_go.release(MANY)
     pipeline.stop(LONG)
+
+
+def test_objects_say_what_they_are(held_db: Database, held: Held) -> None:
+    held.let_go.release(MANY)
+    pipeline = held_db.start("available_now")
+    assert pipeline.await_termination(LONG)
+    shown = [repr(found) for found in (held_db, held_db.table("t"), held_db.view("v"), pipeline)]
+    url = held_db.store.url
+    assert shown == [f"<Database {url}>", f"<Table t of {url}>", f"<View v of {url}>", f"<Pipeline of {url}: stopped>"]
