@@ -103,6 +103,8 @@ def test_one_process_may_open_a_store_several_times(tmp_path: Path) -> None:
     first.base.put_one(1, b"k", b"1", True)
     first.close()
     first.close()
+    with pytest.raises(StoreError, match="closed"):
+        first.base.put_one(1, b"k", b"2", True)
     assert rows_of(second) == {b"k": b"1"}
     second.close()
     with pytest.raises(StoreError, match="closed"):

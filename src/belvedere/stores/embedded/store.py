@@ -70,6 +70,8 @@ class EmbeddedStore:
         with _cache_lock:
             if _cache.get(self.path) is self:
                 del _cache[self.path]
+        closed: Any = _Closed(self.path)
+        self.catalog = self.base = self.state = closed
         environments, self._environments = self._environments, []
         for each in environments:
             environment.release(each)
@@ -82,6 +84,16 @@ class EmbeddedStore:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _open_cached, (self.path, self._options)
+
+
+class _Closed:
+    """Stands for the parts of a store that is closed, also while another object of this process uses its files."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __getattr__(self, name: str) -> Any:
+        raise StoreError(f"{self._path} is closed: open the store again")
 
 
 _cache: dict[str, EmbeddedStore] = {}
