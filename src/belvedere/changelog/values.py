@@ -32,6 +32,8 @@ def plain(value: Any, column: Column, row: int | None = None) -> Any:
     kind = column.type.name
     if type(value) in _USUAL[kind]:
         return value
+    if isinstance(value, np.bool_) and kind == "boolean":
+        return bool(value)
     if not isinstance(value, bool):
         if isinstance(value, Integral) and kind in _NUMBERS:
             if kind != "double":

@@ -40,6 +40,7 @@ def run(
         _ = db.spark
         stop.take()
         if stop.is_set():
+            console().print("stopped before the first epoch")
             return
         began = db.status().committed
         pipeline = db.start("available_now" if available_now else every, max_rows)
