@@ -289,7 +289,7 @@ class Environment:
         """Closing aborts the transactions that were open at the fork, which would take the parent's snapshots from it."""
         if self._unusable:
             in_use = f"a thread was reading or writing {self.path} when this process was forked"
-            raise StoreError(f"{in_use}: open the database in the new process, or fork while nothing is going on")
+            raise StoreError(f"{in_use}: close snapshots and let writes end before a fork, or start processes with 'spawn'")
         if self._inherited is not None:
             self._inherited.close()
             self._inherited = None
