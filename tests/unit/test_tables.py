@@ -217,3 +217,12 @@ def test_one_key_is_no_list_of_keys(db: belvedere.Database, keys: Any) -> None:
     with pytest.raises(SchemaError, match=r"expected keys as a list"):
         db.table("t").delete_many(keys)
     assert db.status().written == 0
+
+
+def test_the_row_labels_of_pandas_are_no_column(db: belvedere.Database) -> None:
+    db.sql("CREATE TABLE t (id INT, PRIMARY KEY (id))")
+    labelled = pa.table({"id": pa.array([1, 2], pa.int64()), "__index_level_0__": [7, 9]})
+    with pytest.raises(SchemaError, match="unknown column '__index_level_0__'"):
+        db.table("t").put_many(labelled)
+    db.table("t").put_many(labelled.replace_schema_metadata({"pandas": "{}"}))
+    assert db.table("t").to_arrow().to_pydict() == {"id": [1, 2]}

@@ -6,6 +6,7 @@ frames do) become one Arrow table. A row that does not fit is named by its numbe
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -17,6 +18,7 @@ from belvedere.encoding.scalars import FIRST_DAY, FIRST_MICROSECOND, LAST_DAY, L
 from belvedere.errors import SchemaError
 from belvedere.types import Column, Schema
 
+_ROW_LABELS = re.compile(r"__index_level_\d+__")
 _RANGES = {"date": (pa.int32(), FIRST_DAY, LAST_DAY), "timestamp": (pa.int64(), FIRST_MICROSECOND, LAST_MICROSECOND)}
 
 
@@ -26,8 +28,9 @@ def to_arrow(rows: Any, schema: Schema, deletes: pa.Array | pa.ChunkedArray | No
     data = _arrow(rows)
     table = data if data is not None else _from_dicts(rows, schema, wanted)
     if data is not None:
-        check_names(table.column_names, schema)
-        present = {name.lower(): name for name in table.column_names}
+        names = own_columns(table.schema)
+        check_names(names, schema)
+        present = {name.lower(): name for name in names}
         table = pa.table(
             [
                 _cast(table.column(present[c.name.lower()]), c) if c.name.lower() in present else pa.nulls(table.num_rows, c.type.arrow)
@@ -39,6 +42,12 @@ def to_arrow(rows: Any, schema: Schema, deletes: pa.Array | pa.ChunkedArray | No
     for column in wanted:
         _check_range(table.column(column.name), column)
     return table
+
+
+def own_columns(schema: pa.Schema) -> list[str]:
+    """Of data from pandas, all but the row labels that it sends along when some rows were left out; they have no name there."""
+    labelled = b"pandas" in (schema.metadata or {})
+    return [name for name in schema.names if not (labelled and _ROW_LABELS.fullmatch(name))]
 
 
 def _arrow(rows: Any) -> pa.Table | None:

@@ -20,7 +20,7 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from belvedere.changelog.rows import to_arrow
+from belvedere.changelog.rows import own_columns, to_arrow
 from belvedere.cli.values import from_text, parse_json, quoted, row_from_json, to_json
 from belvedere.errors import SchemaError
 from belvedere.types import Column, Row, Schema
@@ -184,7 +184,7 @@ def read_parquet(path: str, schema: Schema, seen: Callable[[int], None]) -> Iter
         except SchemaError as error:
             raise SchemaError(f"{path}: {error}") from None
         number = 1
-        for batch in file.iter_batches(_BATCH):
+        for batch in file.iter_batches(_BATCH, columns=own_columns(file.schema_arrow)):
             seen(batch.num_rows)
             yield from _parquet_records(batch, number)
             number += batch.num_rows

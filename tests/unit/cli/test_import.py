@@ -151,6 +151,13 @@ def test_parquet_rows_are_numbered(filled: Cli, tmp_path: Path) -> None:
     assert json.loads((tmp_path / "rows.parquet.bad").read_text()) == {"place": None, "number": 3, "total": 3}
 
 
+def test_a_parquet_file_of_pandas_may_have_row_labels(filled: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "rows.parquet"
+    rows = pa.table({"place": ["north"], "number": [900], "total": [1], "__index_level_0__": [7]})
+    pq.write_table(rows.replace_schema_metadata({"pandas": "{}"}), file)
+    assert "1 row imported" in filled("import", "readings", str(file)).stdout
+
+
 def test_parquet_columns_that_never_fit_are_told_before_anything_is_written(filled: Cli, tmp_path: Path) -> None:
     pq.write_table(pa.table({"place": ["a"], "number": ["1"], "total": [1]}), tmp_path / "rows.parquet")
     result = filled("import", "readings", str(tmp_path / "rows.parquet"), "--skip-bad")
