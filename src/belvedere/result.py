@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -25,11 +26,11 @@ if TYPE_CHECKING:
     from belvedere.database import Database
 
 
-class Result:
+class Result(ABC):
     """Every statement answers with one of these."""
 
-    def to_arrow(self) -> pa.Table:
-        raise NotImplementedError
+    @abstractmethod
+    def to_arrow(self) -> pa.Table: ...
 
     def to_pylist(self) -> list[dict[str, Any]]:
         rows: list[dict[str, Any]] = self.to_arrow().to_pylist()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator
 
@@ -21,14 +22,14 @@ from belvedere.types import Epoch
 _PORTION = 100_000  # changed records after which a transaction is closed
 
 
-class _View:
+class _View(ABC):
     """Records of one slot as of some epoch. Subclasses say what is laid over the newest records, or that it is too late."""
 
     def __init__(self, environment: Environment, slot: Slot, epoch: Epoch) -> None:
         self._environment, self.slot, self.epoch = environment, slot, epoch
 
-    def _overlay(self, transaction: Transaction, table: TableId) -> Overlay | None:
-        raise NotImplementedError
+    @abstractmethod
+    def _overlay(self, transaction: Transaction, table: TableId) -> Overlay | None: ...
 
     def get_many(self, table: TableId, keys: pa.BinaryArray) -> pa.BinaryArray:
         def body(transaction: Transaction) -> pa.BinaryArray:
@@ -44,9 +45,6 @@ class _View:
 
     def _batches(self, table: TableId, low: bytes, high: bytes | None, batch: int) -> Iterator[Batch]:
         return records.batches(self._reading(table, records.read_chunk), table, low, high, batch)
-
-    def close(self) -> None:
-        pass
 
 
 class EmbeddedShard(_View):
@@ -173,6 +171,9 @@ class EmbeddedReader(_View):
 
     def scan(self, table: TableId, low: bytes = b"", high: bytes | None = None, batch: int = 100_000) -> Iterator[Batch]:
         return self._batches(table, low, high, batch)
+
+    def close(self) -> None:
+        """Every call is a transaction of its own, so nothing is held."""
 
     def _overlay(self, transaction: Transaction, table: TableId) -> Overlay | None:
         write, history = undo.floors(transaction)
