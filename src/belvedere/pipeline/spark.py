@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from belvedere.errors import PipelineError, Stale
+from belvedere.errors import PipelineError
 from belvedere.pipeline.attempts import checked, run_stage, run_whole, stages
+from belvedere.pipeline.failures import failure, told
 from belvedere.pipeline.intent import Intent
 from belvedere.pipeline.java import ensure_java
 from belvedere.pipeline.ledger import load_plan
@@ -48,7 +49,6 @@ _ARROW = pa.schema(
 )
 _MASTER = re.compile(r"local(-cluster)?(\[[^\]]+\])?|yarn|(spark|k8s|mesos)://.+")
 ACK_LEVEL = -1
-_STALE = "BELVEDERE-STALE"
 _JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # small jobs: half the start-up, and less compiling beside the tasks
 _NICE = "BELVEDERE_NICE"  # the environment variable with the priority of tasks
 _NICEST = 19
@@ -138,10 +138,7 @@ class SparkRunner:
         try:
             rows = frame.collect()  # acks only: levels before the last send their envelopes on
         except PySparkException as error:
-            if _STALE in str(error):
-                raise Stale(f"an attempt of epoch {intent.epoch} met its future") from error
-            hint = "It is run again at the next start; if it keeps failing because of a view, drop that view first"
-            raise PipelineError(f"epoch {intent.epoch} failed in Spark: {_cause(str(error))}. {hint}") from error
+            raise failure(intent.epoch, str(error)) from error
         return checked([_ack(bytes(row["payload"])) for row in rows], intent)
 
 
@@ -152,7 +149,7 @@ def _whole(store: Store, tasks: int) -> Task:
         _give_way()
         for _ in batches:
             pass
-        with _stale_named():
+        with told():
             acks = run_whole(store, tasks, _number())
         yield _rows([_ack_row(a) for a in acks])
 
@@ -166,7 +163,7 @@ def _stage(store: Store, intent: Intent, levels: range, tasks: int) -> Task:
     def task(batches: Batches) -> Iterator[pa.RecordBatch]:
         _give_way()
         incoming, acks = _opened(batches)
-        with _stale_named():
+        with told():
             plan = load_plan(store, Intent.from_bytes(data))
             outgoing, done = run_stage(store, plan, levels, tasks, _number(), incoming)
         yield _rows([*(_row(a) for a in acks), *(_ack_row(a) for a in done)])
@@ -243,20 +240,3 @@ def _ack(data: bytes) -> Ack:
     written = {int(k): v for k, v in d["written"].items()}
     errors = {int(t): {int(s): n for s, n in slots.items()} for t, slots in d["errors"].items()}
     return Ack(d["epoch"], d["level"], tuple(d["slots"]), d["operations"], d["changes"], written, errors, d["seconds"], d["last_time"])
-
-
-class _stale_named:
-    """Lets a Stale of a task be recognised in the text of the error that reaches the driver."""
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, kind: Any, error: BaseException | None, _: Any) -> None:
-        if isinstance(error, Stale):
-            raise RuntimeError(f"{_STALE}: {error}") from error
-
-
-def _cause(text: str) -> str:
-    """The Python error of a failed task, out of the JVM's long report."""
-    lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith(("at ", "File ", "^"))]
-    named = [line for line in lines if "Error" in line or "Exception" in line]
-    return (named[-1] if named else lines[0] if lines else text).strip()
