@@ -7,7 +7,8 @@
     ├── CatalogError         a name exists already, or does not exist
     ├── StoreError           the store refused: full, damaged, of another version
     │   ├── StoreFull        no room left; nothing was written
-    │   └── Conflict         somebody wrote the table meanwhile; nothing was written
+    │   ├── Conflict         somebody wrote the table meanwhile; nothing was written
+    │   └── TooLarge         more than one transaction takes; nothing was written
     ├── Stale                an attempt, or a reader, lives in the past (rules R1, R3); retried inside
     ├── LeaseLost            another coordinator took over
     ├── Timeout              waited as long as allowed; `.reached` says how far it got
@@ -53,6 +54,10 @@ class StoreFull(StoreError):
 
 
 class Conflict(StoreError):
+    pass
+
+
+class TooLarge(StoreError):
     pass
 
 

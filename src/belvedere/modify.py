@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
-from belvedere.errors import Conflict, SqlError, Unsupported
+from belvedere.errors import Conflict, SqlError, TooLarge, Unsupported
 from belvedere.operators import engine
 from belvedere.operators.base import ID, WEIGHT, columns
 from belvedere.operators.select import Expression, Select
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 _TRIES = 100
 LARGEST = 1_000_000  # rows that one statement may change: it is one transaction, and an epoch contains all of it
+LARGEST_BYTES = 128 << 20
 _NOTHING = Scope(())
 _COMPUTED = "compute the value first, and write it as a literal"
 _FIRST = "SELECT the values first, and write them as literals"
@@ -184,6 +185,8 @@ def _modify(
             db.wrote(db.store.base.write(table.id, keys, values, table.before_images, unless_after=position))
         except Conflict:
             continue
+        except TooLarge:
+            raise _too_many("together they are too large for one transaction") from None
         return len(keys)
     raise SqlError(f"{table.name} is written so often that this statement found no quiet moment: narrow its WHERE, or try again")
 
@@ -191,7 +194,7 @@ def _modify(
 def _matching(
     db: Database, table: TableDefinition, select: Select, operations: Callable[[pa.Table], tuple[pa.Array, pa.Array]]
 ) -> tuple[int, pa.Array, pa.Array]:
-    keys, values, count = [], [], 0
+    keys, values, count, size = [], [], 0, 0
     with db.store.base.snapshot() as snapshot:
         for k, v in snapshot.scan(table.id):
             data = decode_rows(table.schema, k, v)
@@ -203,14 +206,21 @@ def _matching(
                 raise SqlError(f"{what} cannot be computed for the row with key {first}: nothing was changed")
             count += rows.num_rows
             if count > LARGEST:
-                raise SqlError(f"more than {LARGEST} rows match: do it in parts, by ranges of the key")
+                raise _too_many(f"more than {LARGEST} rows match")
             if rows.num_rows:
                 found = operations(rows)
+                size += found[0].nbytes + found[1].nbytes
                 keys.append(found[0])
                 values.append(found[1])
+            if size > LARGEST_BYTES:
+                raise _too_many(f"the rows that match have more than {LARGEST_BYTES >> 20} MiB")
         position = snapshot.position
     empty = pa.array([], pa.binary())
     return position, pa.concat_arrays([empty, *keys]), pa.concat_arrays([empty, *values])
+
+
+def _too_many(what: str) -> SqlError:
+    return SqlError(f"{what}: do it in parts, by ranges of the key. Nothing was changed")
 
 
 def _check_nulls(table: TableDefinition, rows: pa.Table) -> None:

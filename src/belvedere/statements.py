@@ -14,7 +14,7 @@ from belvedere import modify
 from belvedere.cost import Cost, estimate
 from belvedere.cost.text import shown
 from belvedere.errors import CatalogError, SqlError
-from belvedere.operators.graph import bind
+from belvedere.operators.graph import bind, places
 from belvedere.result import Message, Query, Result, Rows
 from belvedere.sql import explain
 from belvedere.sql.declaration import declared_table, declared_view
@@ -206,7 +206,7 @@ def _trial(state: CatalogState, what: str) -> tuple[str, PlannedView]:
     others = [v.info for v in state.views.values()]
     planned = plan_view(defining_query(what) if view else what, view.key if view else (), [t.info for t in state.tables.values()], others)
     existing = {n.id: n for v in state.definitions() for n in v.nodes}
-    nodes = bind(planned.nodes, existing.values(), count(-1, -1).__next__)
+    nodes = bind(planned.nodes, places(existing.values()), count(-1, -1).__next__)
     return view.name if view else "(query)", replace(planned, nodes=nodes)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import accumulate, pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -13,7 +14,7 @@ from belvedere.changelog.rows import check_names, to_arrow, to_mask
 from belvedere.changelog.values import plain
 from belvedere.encoding import MAX_KEY, dict_decoder, prefix_range, too_long
 from belvedere.encoding.one_row import DictDecoder
-from belvedere.errors import SchemaError, StoreFull
+from belvedere.errors import SchemaError, StoreFull, TooLarge
 from belvedere.readers.base_rows import codecs, decode_rows
 from belvedere.readers.rows import check_limit, key_tuple
 from belvedere.stores.base import Store
@@ -21,6 +22,8 @@ from belvedere.types import Key, Position, Row, Schema
 from belvedere.views.definitions import TableDefinition
 
 BATCH = 100_000  # operations per transaction: a larger call is several transactions, each whole or not at all
+BATCH_BYTES = 32 << 20  # the same for large rows
+Operations = tuple[pa.BinaryArray, pa.BinaryArray]  # keys, and values or NULL for deletes
 
 
 class Table:
@@ -82,7 +85,9 @@ class Table:
         if isinstance(keys, str | bytes | Mapping) or not isinstance(keys, Iterable):
             raise SchemaError(f"expected keys as a list, got {type(keys).__name__}: for one key use delete()")
         encoded = pa.array([self._full_key(key) for key in keys], pa.binary())
-        return self._write(encoded, pa.nulls(len(encoded), pa.binary()))
+        starts = range(0, len(encoded), BATCH)
+        parts = (encoded[start : start + BATCH] for start in starts)
+        return self._write(((part, pa.nulls(len(part), pa.binary())) for part in parts), len(encoded))
 
     def write_many(self, rows: Any, deletes: Any = None) -> Position:
         """Operations in their order: rows to put, and where `deletes` is true rows of which only the key matters."""
@@ -92,18 +97,22 @@ class Table:
         return self._write_table(to_arrow(rows, self.schema, mask), mask)
 
     def _write_table(self, table: pa.Table, deletes: pa.Array | None) -> Position:
+        """Keys are checked before anything is written; values, which may be large, are encoded part by part."""
         keys = self._keys.encode([table.column(name) for name in self.schema.key])
         if pc.any(too_long(keys)).as_py():
             raise SchemaError(f"row {pc.index(too_long(keys), True).as_py()}: the key is longer than {MAX_KEY} bytes")
-        values = (
-            self._rows.encode([table.column(name) for name in self._value_names], rows=table.num_rows)
-            if self._value_names
-            else _blank(len(keys))
-        )
+        bounds = [0, *accumulate(part.num_rows for part in _parts(table))]
+        parts = (self._encoded(keys, table, deletes, slice(*ends)) for ends in pairwise(bounds))
+        return self._write(parts, len(keys))
+
+    def _encoded(self, keys: pa.BinaryArray, table: pa.Table, deletes: pa.Array | None, part: slice) -> Operations:
+        rows = table.slice(part.start, part.stop - part.start)
+        columns = [rows.column(name) for name in self._value_names]
+        values = self._rows.encode(columns, rows=rows.num_rows) if columns else _blank(rows.num_rows)
         if deletes is not None:
-            values = pc.if_else(deletes, pa.scalar(None, pa.binary()), values)
+            values = pc.if_else(deletes[part], pa.scalar(None, pa.binary()), values)
             values = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
-        return self._write(keys, values)
+        return keys[part], values
 
     def get(self, key: Key) -> Row | None:
         """The row as it is now, or None."""
@@ -134,17 +143,25 @@ class Table:
             for keys, data in snapshot.scan(self._definition.id, low, high):
                 yield pa.table(decode_rows(self.schema, keys, data), schema=self.schema.arrow)
 
-    def _write(self, keys: pa.BinaryArray, values: pa.BinaryArray) -> Position:
-        position = sum(self._store.base.end().values()) if not len(keys) else 0
-        for start in range(0, len(keys), BATCH):
-            part = slice(start, start + BATCH)
-            try:
-                position = self._store.base.write(self._definition.id, keys[part], values[part], self._definition.before_images)
-            except StoreFull as error:
-                if not start:
-                    raise
-                done = f"the first {start:,} of {len(keys):,} rows are written, the others are not"
-                raise StoreFull(f"{done}. For the next batch: {error}") from error
+    def _write(self, parts: Iterable[Operations], total: int) -> Position:
+        """Each part in a transaction of its own. One that is too large with the rows that it replaces is halved."""
+        done, position = 0, sum(self._store.base.end().values()) if not total else 0
+        for part in parts:
+            waiting = [part]
+            while waiting:
+                keys, values = waiting.pop()
+                try:
+                    position = self._store.base.write(self._definition.id, keys, values, self._definition.before_images)
+                except TooLarge:
+                    half = len(keys) // 2
+                    waiting += [(keys[half:], values[half:]), (keys[:half], values[:half])]
+                    continue
+                except StoreFull as error:
+                    if not done:
+                        raise
+                    written = f"the first {done:,} of {total:,} rows are written, the others are not"
+                    raise StoreFull(f"{written}. For the next batch: {error}") from error
+                done += len(keys)
         return self._note(position)
 
     def _note(self, position: Position) -> Position:
@@ -172,6 +189,21 @@ class Table:
         check_names(row, self.schema)
         spelled = {c.name.lower(): c.name for c in self.schema.columns}
         return {spelled[str(name).lower()]: value for name, value in row.items()}
+
+
+def _parts(table: pa.Table) -> Iterator[pa.Table]:
+    """Slices of at most `BATCH` rows and `BATCH_BYTES`, if they have more than one row."""
+    for start in range(0, table.num_rows, BATCH):
+        yield from _halved(table.slice(start, BATCH))
+
+
+def _halved(table: pa.Table) -> Iterator[pa.Table]:
+    if table.num_rows < 2 or table.nbytes <= BATCH_BYTES:
+        yield table
+        return
+    half = table.num_rows // 2
+    yield from _halved(table.slice(0, half))
+    yield from _halved(table.slice(half))
 
 
 def _blank(count: int) -> pa.BinaryArray:

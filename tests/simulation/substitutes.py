@@ -6,7 +6,7 @@ simulator notices.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from fractions import Fraction
@@ -18,7 +18,7 @@ import pyarrow as pa
 from belvedere.errors import Stale
 from belvedere.operators import exact, select
 from belvedere.operators.engine import evaluate
-from belvedere.operators.graph import Node
+from belvedere.operators.graph import Places
 from belvedere.pipeline import coordinator, manager, source
 from belvedere.pipeline.intent import Intent
 from belvedere.readers import cut
@@ -93,8 +93,8 @@ def ids_again() -> Iterator[None]:
     given: dict[tuple[str, tuple[str, ...]], ViewDefinition] = {}
     bind = ViewDefinition.bind
 
-    def careless(view: ViewDefinition, existing: Iterable[Node], new_id: Callable[[], int]) -> ViewDefinition:
-        before = given.setdefault((view.select, view.key), bind(view, existing, new_id))
+    def careless(view: ViewDefinition, known: Places, new_id: Callable[[], int]) -> ViewDefinition:
+        before = given.setdefault((view.select, view.key), bind(view, known, new_id))
         return replace(view, planned=before.planned, bound=True)
 
     with patch.object(ViewDefinition, "bind", careless):

@@ -156,9 +156,18 @@ def _filled(value: Any, new_id: Callable[[], TableId]) -> Any:
     return replace(value, **changed)  # type: ignore[type-var]  # a dataclass instance
 
 
-def bind(nodes: Sequence[Node], existing: Iterable[Node], new_id: Callable[[], int]) -> tuple[Node, ...]:
-    """The nodes of a plan with real ids: those that exist already, where they are equal over equal inputs, and new ones."""
-    known = {_place(n): n for n in existing}
+Places = dict[tuple[str, Inputs, bool], Node]  # nodes by what makes two of them the same
+
+
+def places(existing: Iterable[Node]) -> Places:
+    return {(shape(n.operator), n.inputs, n.local): n for n in existing}
+
+
+def bind(nodes: Sequence[Node], known: Places, new_id: Callable[[], int]) -> tuple[Node, ...]:
+    """The nodes of a plan with real ids: those that exist already, where they are equal over equal inputs, and new ones.
+
+    What is new is known afterwards, so that many views can be bound one after the other.
+    """
     made: dict[int, Node] = {}
     for node in nodes:
         inputs = tuple(tuple(made[i].id for i in port) for port in node.inputs)
@@ -169,10 +178,6 @@ def bind(nodes: Sequence[Node], existing: Iterable[Node], new_id: Callable[[], i
             known[place] = Node(new_id(), operator, inputs, node.local)
         made[node.id] = known[place]
     return tuple({n.id: n for n in made.values()}.values())
-
-
-def _place(node: Node) -> tuple[str, Inputs, bool]:
-    return shape(node.operator), node.inputs, node.local
 
 
 _KINDS: dict[str, Any] = {

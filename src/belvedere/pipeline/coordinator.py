@@ -20,12 +20,13 @@ from typing import Any, Protocol
 from belvedere.errors import LeaseLost, PipelineError, Stale
 from belvedere.pipeline import ledger
 from belvedere.pipeline.intent import CHANGES, LOAD, Intent, Load, engines
-from belvedere.pipeline.loads import next_step
+from belvedere.pipeline.loads import Bound, next_step
 from belvedere.pipeline.manager import Ack
 from belvedere.stores.base import Store
 from belvedere.types import Epoch, Position
 from belvedere.views.catalog import CatalogState, Head, read_head
-from belvedere.views.definitions import LIVE, LOADING, ViewDefinition, ViewStatus
+from belvedere.views.definitions import LOADING, ViewDefinition, ViewStatus
+from belvedere.views.loading import followed_tables
 from belvedere.views.pins import oldest_pin
 
 _TRIM_BYTES = 256 << 20  # of growth after which the log is trimmed, however few operations it has
@@ -42,6 +43,7 @@ class Runner(Protocol):
 class Settings:
     max_rows: int = 1_000_000  # operations per epoch
     load_rows: int = 500_000  # rows per loading step
+    max_bytes: int = 128 << 20  # of what an epoch or a loading step reads; a worker needs several times as much
     history: int = 4  # committed epochs that can still be read
     trim_after: int = 200_000  # operations behind the committed vector before the log is trimmed
 
@@ -75,7 +77,7 @@ class Coordinator:
     owner: str = field(default_factory=lambda: uuid.uuid4().hex)
     lease: ledger.Lease | None = None
     _loaded_last: bool = False
-    _skipped: bool = False  # the log before the first view was passed over
+    _first_seen: dict[int, dict[str, Position]] = field(default_factory=dict)  # the end of the log then, by group
     _trimmed: int = 0
     _used: int = 0  # bytes of base tables and log when it was trimmed
 
@@ -99,7 +101,7 @@ class Coordinator:
             return None
         began = time.perf_counter()
         with _Heartbeat(self.store, lease, self.now):
-            acks = self._run(intent)
+            acks = [] if intent.is_empty else self._run(intent)
         ran = time.perf_counter()
         manifest = ledger.commit(self.store, lease, intent, acks, self.rules, self.now())
         committed = time.perf_counter()
@@ -127,13 +129,18 @@ class Coordinator:
     ) -> ledger.Choice | None:
         head, status = state.head, state.status
         loading = sorted((v for v in active if status[v.id].state == LOADING), key=lambda v: (status[v.id].group, v.id))
-        started = any(status[v.id].state == LIVE or status[v.id].marks for v in active) or any(t.delta for t in state.tables.values())
-        high = self._cut(head, None if loading else limit) if started else self._end(head)
+        high = self._cut(head, None if loading else limit) if followed_tables(state, active) else self._end(head)
         waiting = high != head.vector
-        if loading and not (waiting and (self._loaded_last or (not started and not self._skipped))):  # they take turns
+        if loading and not (waiting and (self._loaded_last or self._comes_first(head, status[loading[0].id]))):  # they take turns
             return ledger.Choice(LOAD, head.vector, self._next_load(loading[0], status[loading[0].id], head.epoch))
-        self._skipped = not started
         return ledger.Choice(CHANGES, high) if waiting else None
+
+    def _comes_first(self, head: Head, status: ViewStatus) -> bool:
+        """Whether changes come before loading: views that have not begun do not need what was logged before they were first seen."""
+        if status.marks:
+            return False
+        seen = self._first_seen.setdefault(status.group, self.store.base.end())
+        return any(head.vector.get(stream, 0) < position for stream, position in seen.items())
 
     def _end(self, head: Head) -> dict[str, Position]:
         """Nobody needs the log yet: everything before its end will be loaded from the base table."""
@@ -147,7 +154,7 @@ class Coordinator:
         for stream in streams:
             if left <= 0 or (limit is not None and high[stream] >= limit.get(stream, 0)):
                 continue
-            end = self.store.base.cut(stream, high[stream], left)
+            end = self.store.base.cut(stream, high[stream], left, self.settings.max_bytes // len(streams))
             left -= end - high[stream]
             high[stream] = end
         return high if any(high[s] != head.vector.get(s, 0) for s in high) else head.vector
@@ -157,7 +164,7 @@ class Coordinator:
         origin = next(n for n in view.nodes if n.id == status.next_origin)
         low = status.marks.get(origin.id)
         after = b"" if low is None else bytes.fromhex(low) + b"\xff"
-        high, rows = next_step(self.store, origin, epoch, after, self.settings.load_rows)
+        high, rows = next_step(self.store, origin, epoch, after, Bound(self.settings.load_rows, self.settings.max_bytes))
         return Load(status.group, origin.id, low, None if high is None else high.hex(), not status.marks, rows)
 
     def _clean(self, lease: ledger.Lease) -> None:

@@ -61,6 +61,11 @@ class Intent:
     engines: str = ""
 
     @property
+    def is_empty(self) -> bool:
+        """Whether nobody needs what the epoch reads: then it can be committed without being run."""
+        return self.kind == CHANGES and not self.tables
+
+    @property
     def size(self) -> int:
         """About how many rows the epoch reads."""
         return self.operations if self.load is None else self.load.rows

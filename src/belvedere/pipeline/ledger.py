@@ -28,7 +28,7 @@ from belvedere.stores.base import CatalogTransaction, Store
 from belvedere.types import Position
 from belvedere.views.catalog import CatalogState, bump, make_live, new_id, read_head, read_state
 from belvedere.views.definitions import DROPPED, LIVE, LOADING, TableDefinition, ViewDefinition, ViewStatus
-from belvedere.views.loading import admit
+from belvedere.views.loading import admit, followed_tables
 from belvedere.views.pins import oldest_pin_in
 
 KEPT_MANIFESTS = 1000
@@ -134,7 +134,9 @@ def begin(store: Store, lease: Lease, decide: Decide, rules: Rules, now: float) 
         choice = decide(state, active)
         if choice is None:
             return None
-        used = {s for v in active for s in v.planned.sources} | {d.id for d in state.tables.values() if d.delta}
+        tables = followed_tables(state, active)
+        if choice.kind == LOAD:
+            tables |= {s for v in active for s in v.planned.sources}
         intent = Intent(
             epoch=head.epoch + 1,
             id=uuid.uuid4().hex,
@@ -143,7 +145,7 @@ def begin(store: Store, lease: Lease, decide: Decide, rules: Rules, now: float) 
             low=head.vector if rules.join_between or choice.kind != LOAD else store.base.end(),
             high=choice.high if choice.kind == CHANGES else head.vector,
             views=tuple(v.id for v in active),
-            tables=tuple(sorted(used)),
+            tables=tuple(sorted(tables)),
             slots=store.state.slots,
             started=now,
             loading=_loading(state, active, rules),
@@ -178,9 +180,7 @@ def _without_dropped(t: CatalogTransaction, intent: Intent) -> Intent:
 def _admit(t: CatalogTransaction) -> None:
     """Requested views join; those for which everything is kept already are live at once."""
     joined = admit(t, lambda: new_id(t))
-    for view, complete in joined.items():
-        if complete:
-            make_live(t, view, read_head(t).epoch)
+    make_live(t, [view for view, complete in joined.items() if complete], read_head(t).epoch)
     if joined:
         bump(t)
 
@@ -252,13 +252,15 @@ def _advance(t: CatalogTransaction, intent: Intent, acks: list[Ack]) -> None:
 
 
 def _loaded(t: CatalogTransaction, load: Load, rows: int, intent: Intent) -> None:
+    complete = []
     for key, value in t.scan("status/"):
         status = ViewStatus.from_bytes(value)
         if status.state == LOADING and status.group == load.group:
             marks = {**status.marks, load.origin: load.high}
             t.put(key, replace(status, marks=marks, loaded=status.loaded + rows).to_bytes())
             if all(marks.get(origin, "") is None for origin in status.origins):
-                make_live(t, int(key.split("/")[1]), intent.epoch)
+                complete.append(int(key.split("/")[1]))
+    make_live(t, complete, intent.epoch)
 
 
 def _manifest(intent: Intent, acks: list[Ack], now: float) -> dict[str, Any]:

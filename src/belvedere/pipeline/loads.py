@@ -1,4 +1,4 @@
-"""How far a loading step goes: the state key up to which an origin has about so many rows.
+"""How far a loading step goes: the state key up to which an origin has about so many rows, or bytes of them.
 
 Only keys are looked at. A step ends with a whole state key, so that the rows of a join key or a group are never divided.
 """
@@ -6,6 +6,12 @@ Only keys are looked at. A step ends with a whole state key, so that the rows of
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from belvedere.encoding.one_key import prefix_length
 from belvedere.operators.aggregate import Aggregate
@@ -17,33 +23,56 @@ from belvedere.operators.topk import TopK
 from belvedere.stores.base import Store
 from belvedere.types import Epoch, SqlType
 
+_Batches = Iterable[tuple[pa.BinaryArray, pa.BinaryArray]]
 _Kept = tuple[int, tuple[SqlType, ...]]  # a state table, and the types of the state key with which its records begin
 
 
-def next_step(store: Store, origin: Node, epoch: Epoch, low: bytes, rows: int) -> tuple[bytes | None, int]:
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """How much a step may have: rows, and bytes of their keys and values."""
+
+    rows: int
+    size: int
+
+    def share(self, parts: int) -> Bound:
+        return Bound(max(1, self.rows // parts), max(1, self.size // parts))
+
+    def reached(self, batches: _Batches) -> tuple[bytes | None, int]:
+        """The key with which so much is there, or None if there is less; and how many rows were counted."""
+        rows = size = 0
+        for keys, values in batches:
+            ends = size + np.cumsum(_lengths(keys) + _lengths(values))
+            within = min(int(np.searchsorted(ends, self.size)) + 1, self.rows - rows)  # with the row that exceeds it
+            if within <= len(keys):
+                return bytes(keys[within - 1].as_py()), rows + within
+            rows, size = rows + len(keys), int(ends[-1])
+        return None, rows
+
+
+def _lengths(values: pa.BinaryArray) -> npt.NDArray[np.int64]:
+    return np.asarray(pc.binary_length(values).to_numpy(zero_copy_only=False), np.int64)
+
+
+def next_step(store: Store, origin: Node, epoch: Epoch, low: bytes, most: Bound) -> tuple[bytes | None, int]:
     """The state key at which a step that begins at `low` should end (None: at the end), and about how many rows it has."""
     operator = origin.operator
     if isinstance(operator, Source):
         with store.base.snapshot() as snapshot:
-            keys, _ = next(snapshot.scan(operator.table, low, None, rows), (None, None))
-        return (None, len(keys or ())) if keys is None or len(keys) < rows else (bytes(keys[-1].as_py()), rows)
-    each = max(1, rows // store.state.slots)
+            return most.reached(snapshot.scan(operator.table, low, None, most.rows))
+    each = most.share(store.state.slots)
     ends = [_end(store, slot, kept, epoch, low, each) for kept in _kept(operator) for slot in range(store.state.slots)]
     return min((end for end, _ in ends if end is not None), default=None), sum(count for _, count in ends)
 
 
-def _end(store: Store, slot: int, kept: _Kept, epoch: Epoch, low: bytes, rows: int) -> tuple[bytes | None, int]:
+def _end(store: Store, slot: int, kept: _Kept, epoch: Epoch, low: bytes, most: Bound) -> tuple[bytes | None, int]:
     """The state key of the last of so many records of one slot, or None if it has fewer; and how many were found."""
     table, types = kept
     reader = store.state.reader(slot, epoch)
     try:
-        keys, _ = next(reader.scan(table, low, None, rows), (None, None))
+        last, count = most.reached(reader.scan(table, low, None, most.rows))
     finally:
         reader.close()
-    if keys is None or len(keys) < rows:
-        return None, len(keys or ())
-    last: bytes = keys[-1].as_py()
-    return last[: prefix_length(last, types)], rows
+    return (None, count) if last is None else (last[: prefix_length(last, types)], count)
 
 
 def _kept(operator: Operator) -> Iterable[_Kept]:

@@ -37,7 +37,7 @@ from belvedere.pipeline.plan import COMPLETE, EpochPlan
 from belvedere.stores.base import Shard, Store, Write
 from belvedere.types import Epoch
 
-_BATCH = 100_000  # changes that are sent on together
+_BATCH, _BATCH_BYTES = 100_000, 32 << 20  # changes that are sent on together
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,12 +156,14 @@ class Attempt:
     def _send(self, node: Node, batches: Iterable[pa.Table]) -> None:
         """Pass on what a node emits, in batches: small ones are joined, so that operators are not called for a few rows."""
         waiting: list[pa.Table] = []
+        rows = size = 0
         for batch in batches:
             if batch.num_rows:
                 waiting.append(batch)
-            if sum(b.num_rows for b in waiting) >= _BATCH:
+                rows, size = rows + batch.num_rows, size + batch.nbytes
+            if rows >= _BATCH or size >= _BATCH_BYTES:
                 self._send_one(node, pa.concat_tables(waiting))
-                waiting = []
+                waiting, rows, size = [], 0, 0
         if waiting:
             self._send_one(node, pa.concat_tables(waiting))
 

@@ -18,6 +18,8 @@ from belvedere.stores.base import Store
 from belvedere.types import Epoch, Schema
 from belvedere.views.definitions import TableDefinition
 
+_NETTED_BYTES = 32 << 20
+
 
 @lru_cache(maxsize=256)
 def codecs(schema: Schema) -> tuple[KeyCodec, RowCodec]:
@@ -55,15 +57,36 @@ def _later(store: Store, table: TableDefinition, vector: dict[str, int], low: by
 
     Operations after the snapshot do no harm: their before-image is the row of the snapshot, or an earlier one.
     """
-    found: list[tuple[pa.Array, pa.Array]] = []
+    images = _FirstImages()
     for stream, end in store.base.end().items():
         for block in store.base.read_log(stream, vector.get(stream, 0), end):
             if block.table == table.id and block.before is not None:
                 mask = pc.greater_equal(block.keys, low)
                 mask = mask if high is None else pc.and_(mask, pc.less(block.keys, high))
-                found.append((block.keys.filter(mask), block.before.filter(mask)))  # only the range is kept, not the log
-    keys, before = combined([k for k, _ in found]), combined([b for _, b in found])
-    return net_operations(keys, before, before) if len(keys) else None
+                images.add(block.keys.filter(mask), block.before.filter(mask))  # only the range is kept, not the log
+    found = images.net()
+    return found if len(found) else None
+
+
+class _FirstImages:
+    """The first before-image of every key, of images in log order. Netted on the way: a row that is written often is kept once."""
+
+    def __init__(self) -> None:
+        self._parts: list[tuple[pa.Array, pa.Array]] = []
+        self._size, self._most = 0, _NETTED_BYTES
+
+    def add(self, keys: pa.Array, before: pa.Array) -> None:
+        self._parts.append((keys, before))
+        self._size += keys.nbytes + before.nbytes
+        if self._size > self._most:
+            found = self.net()
+            assert found.before is not None  # made of before-images
+            self._parts, self._size = [(found.keys, found.before)], found.keys.nbytes + found.before.nbytes
+            self._most = 2 * self._size + _NETTED_BYTES  # so that it is seldom done in vain
+
+    def net(self) -> NetChanges:
+        keys, before = (combined([part[i] for part in self._parts]) for i in (0, 1))
+        return net_operations(keys, before, before)
 
 
 def rows_at(store: Store, table: TableDefinition, epoch: Epoch, vector: dict[str, int]) -> Iterator[pa.Table]:

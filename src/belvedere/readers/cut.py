@@ -13,7 +13,6 @@ import struct
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -28,6 +27,7 @@ from belvedere.views.definitions import LIVE, ViewDefinition
 from belvedere.views.pins import pinned
 
 T = TypeVar("T")
+Batch = tuple[pa.BinaryArray, pa.BinaryArray]  # keys and values
 Known = tuple[Hashable, Epoch, CatalogState]  # the mark of what was read, the committed epoch, definitions as new as it
 _HEAD = struct.Struct("<QQ")
 _TRIES = 100
@@ -76,7 +76,7 @@ class Cut:
         high: bytes | None = None,
         limit: int | None = None,
         slots: Iterable[int] | None = None,
-    ) -> Iterator[tuple[pa.BinaryArray, pa.BinaryArray]]:
+    ) -> Iterator[Batch]:
         """Records of a view, slot after slot, in key order within a slot; of each slot all, or the first `limit`."""
         for slot in range(self.store.state.slots) if slots is None else slots:
             reader = self.store.state.reader(slot, self.epoch)
@@ -84,7 +84,7 @@ class Cut:
                 if limit is None:
                     yield from reader.scan(view.planned.sink.table, low, high)
                 else:
-                    yield from islice(reader.scan(view.planned.sink.table, low, high, max(1, limit)), 1)
+                    yield from _first(reader.scan(view.planned.sink.table, low, high, max(1, limit)), limit)
             finally:
                 reader.close()
 
@@ -101,6 +101,15 @@ class Cut:
             order = pa.compute.sort_indices(keys)
             batches = [(keys.take(order), values.take(order))]
         return pa.concat_tables([shape.decode(k, v) for k, v in batches])
+
+
+def _first(batches: Iterator[Batch], limit: int) -> Iterator[Batch]:
+    """Batches until there are at least `limit` records."""
+    for batch in batches:
+        yield batch
+        limit -= len(batch[0])
+        if limit <= 0:
+            return
 
 
 @contextmanager

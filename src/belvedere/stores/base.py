@@ -113,7 +113,10 @@ class BaseSnapshot(Protocol):
     def scan(
         self, table: TableId, low: bytes = b"", high: bytes | None = None, batch: int = 100_000
     ) -> Iterator[tuple[pa.BinaryArray, pa.BinaryArray]]:
-        """Keys and values with low <= key < high (None: to the end), in key order, in batches of at most `batch` rows."""
+        """Keys and values with low <= key < high (None: to the end), in key order, in batches of 1 to `batch` rows.
+
+        A batch ends early when it has some tens of megabytes: also rows of a megabyte each can be read. This holds for all scans.
+        """
 
 
 class BaseTables(Protocol):
@@ -128,8 +131,9 @@ class BaseTables(Protocol):
 
         A key may occur several times. Returns the position after the last operation: the token of a session (row C7).
         With `unless_after`, raises Conflict and writes nothing if any operation on this table has been logged at or
-        after that position: read-then-write statements retry on it. Raises StoreFull if there is no room; then nothing
-        is written and the store stays usable.
+        after that position: read-then-write statements retry on it. Raises StoreFull if there is no room, and TooLarge if
+        several operations have more bytes, before-images included, than an epoch should take at once; then nothing is written
+        and the store stays usable. One operation is never too large.
         """
 
     def put_one(self, table: TableId, key: bytes, value: bytes | None, before_images: bool) -> Position:
@@ -147,9 +151,10 @@ class BaseTables(Protocol):
         refer to memory that is only valid until the iterator advances: copy what you keep.
         """
 
-    def cut(self, stream: str, low: Position, rows: int) -> Position:
+    def cut(self, stream: str, low: Position, rows: int, size: int | None = None) -> Position:
         """The largest block boundary at most `low + rows`, or the end of the first block after `low` if that is larger.
 
+        With `size`, not beyond the block with which keys, values and before-images exceed so many bytes, unless it is the first.
         Returns `low` if nothing is logged after it. Must not read the blocks themselves.
         """
 

@@ -15,6 +15,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import TypeVar
 
 import pyarrow as pa
@@ -213,12 +214,14 @@ class MemoryBase:
             position = block.end
             yield block
 
-    def cut(self, stream: str, low: Position, rows: int) -> Position:
+    def cut(self, stream: str, low: Position, rows: int, size: int | None = None) -> Position:
         self._point("log cut")
         log = self._log(stream)
         self._check_trim(stream, low)
-        ends = [block.end for block in log.blocks if block.end > low]
-        return max([end for end in ends if end <= low + rows], default=ends[0] if ends else low)
+        after = [block for block in log.blocks if block.end > low]
+        sizes = accumulate(sum(column.nbytes for column in (b.keys, b.values, b.before) if column is not None) for b in after)
+        within = [b.end for b, total in zip(after, sizes, strict=True) if b.end <= low + rows and (size is None or total <= size)]
+        return max(within, default=after[0].end if after else low)
 
     def room(self) -> tuple[int, int]:
         return 0, sys.maxsize

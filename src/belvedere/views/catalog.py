@@ -16,13 +16,15 @@ from __future__ import annotations
 import json
 import struct
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from belvedere.errors import CatalogError, SchemaError
+from belvedere.sql.dialect import parse
 from belvedere.sql.names import check_names
-from belvedere.sql.planner import plan_view
+from belvedere.sql.planner import TableInfo, ViewInfo, plan_view
+from belvedere.sql.query import relations
 from belvedere.stores.base import CatalogTransaction, Store
 from belvedere.types import Epoch, Position, Schema
 from belvedere.views.definitions import DROPPED, LIVE, LOADING, REQUESTED, TableDefinition, ViewDefinition, ViewStatus
@@ -178,11 +180,9 @@ def create_view(
         replacing = json.loads(entry) if entry and replace_it and json.loads(entry)["kind"] == "view" else None
         if replacing is None and _exists(t, name, if_not_exists, "view"):
             return False
-        state = read_state(t)
         if replacing is not None:
-            _refuse_readers(state, name, "replaced")
-        others = [v.info for n, v in state.views.items() if n != name.lower()]
-        planned = plan_view(select, key, [d.info for d in state.tables.values()], others)
+            _refuse_readers(read_state(t), name, "replaced")
+        planned = plan_view(select, key, *_in_sight(t, select, name))
         view = ViewDefinition(new_id(t), name, select, tuple(key), consistency, planned, time.time())
         t.put(f"view/{view.id}", view.to_bytes())
         t.put(f"status/{view.id}", ViewStatus(REQUESTED).to_bytes())
@@ -191,6 +191,27 @@ def create_view(
         return True
 
     return store.catalog.transact(body)
+
+
+def _in_sight(t: CatalogTransaction, select: str, name: str) -> tuple[list[TableInfo], list[ViewInfo]]:
+    """The tables and views that a SELECT refers to, and what these views refer to: other definitions are not read."""
+    tables: dict[int, TableInfo] = {}
+    views: dict[str, ViewInfo] = {}
+    waiting = [relation.lower() for relation in relations(parse(select))]
+    while waiting:
+        relation = waiting.pop()
+        entry = json.loads(t.get(f"name/{relation}") or b"null")
+        if entry is None or relation in views or relation == name.lower():
+            continue
+        used = [entry["id"]]
+        if entry["kind"] == "view":
+            view = ViewDefinition.from_bytes(t.get(f"view/{entry['id']}") or b"")
+            views[relation] = view.info
+            waiting += view.planned.reads
+            used = list(view.planned.sources)
+        for table in used:
+            tables[table] = TableDefinition.from_bytes(t.get(f"table/{table}") or b"").info
+    return list(tables.values()), list(views.values())
 
 
 def _point(t: CatalogTransaction, name: str, view: int, replacing: dict[str, Any] | None) -> None:
@@ -257,14 +278,16 @@ def drop_table(store: Store, name: str, if_exists: bool = False) -> TableDefinit
     return store.catalog.transact(body)
 
 
-def make_live(t: CatalogTransaction, view: int, epoch: Epoch) -> None:
-    """A loaded view becomes live as of an epoch that is just being committed; a view that it replaces goes."""
-    status = ViewStatus.from_bytes(t.get(f"status/{view}") or b"")
-    if status.state != LOADING:
-        return  # dropped meanwhile
-    t.put(f"status/{view}", ViewStatus(LIVE, live_since=epoch, loaded=status.loaded).to_bytes())
-    for key, value in t.scan("name/"):
+def make_live(t: CatalogTransaction, views: Iterable[int], epoch: Epoch) -> None:
+    """Loaded views become live as of an epoch that is just being committed; views that they replace go."""
+    live = set()
+    for view in views:
+        status = ViewStatus.from_bytes(t.get(f"status/{view}") or b"")
+        if status.state == LOADING:  # else it was dropped meanwhile
+            t.put(f"status/{view}", ViewStatus(LIVE, live_since=epoch, loaded=status.loaded).to_bytes())
+            live.add(view)
+    for key, value in t.scan("name/") if live else []:
         entry = json.loads(value)
-        if entry.get("next") == view:
+        if entry.get("next") in live:
             _mark_dropped(t, entry["id"])
-            t.put(key, json.dumps({"kind": "view", "id": view}).encode())
+            t.put(key, json.dumps({"kind": "view", "id": entry["next"]}).encode())

@@ -6,11 +6,11 @@ A definition never changes, except that a view's nodes are bound once, when it j
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 
-from belvedere.operators.graph import Node, bind, error_table, from_json, to_json
+from belvedere.operators.graph import Node, Places, bind, error_table, from_json, to_json
 from belvedere.sql.planner import PlannedView, TableInfo, ViewInfo
 from belvedere.stores.base import TableId
 from belvedere.types import Schema
@@ -73,8 +73,8 @@ class ViewDefinition:
     def error_tables(self) -> tuple[TableId, ...]:
         return tuple(table for table in map(error_table, self.nodes) if table)
 
-    def bind(self, existing: Iterable[Node], new_id: Callable[[], int]) -> ViewDefinition:
-        return replace(self, planned=replace(self.planned, nodes=bind(self.planned.nodes, existing, new_id)), bound=True)
+    def bind(self, known: Places, new_id: Callable[[], int]) -> ViewDefinition:
+        return replace(self, planned=replace(self.planned, nodes=bind(self.planned.nodes, known, new_id)), bound=True)
 
     def to_bytes(self) -> bytes:
         p = self.planned
@@ -117,7 +117,7 @@ class ViewStatus:
         return next(o for o in self.origins if self.marks.get(o, "") is not None)
 
     def to_bytes(self) -> bytes:
-        return json.dumps(asdict(self)).encode()
+        return json.dumps({f.name: getattr(self, f.name) for f in fields(self)}).encode()  # asdict would copy every number
 
     @classmethod
     @lru_cache(maxsize=4096)

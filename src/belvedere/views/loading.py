@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import count
 
-from belvedere.operators.graph import Node, Source, bind
+from belvedere.operators.graph import Node, Places, Source, bind, places
 from belvedere.operators.select import Select
-from belvedere.stores.base import CatalogTransaction
+from belvedere.stores.base import CatalogTransaction, TableId
+from belvedere.views.catalog import CatalogState
 from belvedere.views.definitions import LIVE, LOADING, REQUESTED, ViewDefinition, ViewStatus
 
 
@@ -36,6 +37,22 @@ def _root(by_id: dict[int, Node], node: int) -> Node:
     return _root(by_id, found.below[0]) if isinstance(found.operator, Select) else found
 
 
+def followed_tables(state: CatalogState, active: Iterable[ViewDefinition]) -> frozenset[TableId]:
+    """The base tables whose changes anybody needs now; a view whose loading has not begun needs none: it takes rows as they are then."""
+    found = {table.id for table in state.tables.values() if table.delta}
+    for view in active:
+        found |= _followed(view, state.status[view.id])
+    return frozenset(found)
+
+
+def _followed(view: ViewDefinition, status: ViewStatus) -> set[TableId]:
+    sources = {n.id: n.operator.table for n in view.nodes if isinstance(n.operator, Source)}
+    shares = any(n.id not in status.building and n.id not in sources for n in view.nodes)  # of a view that may be dropped meanwhile
+    if status.state == LIVE or shares:
+        return set(sources.values())
+    return {table for node, table in sources.items() if node in status.marks}
+
+
 def admit(t: CatalogTransaction, new_id: Callable[[], int]) -> dict[int, bool]:
     """Requested views join: no epoch is open, so all of them start from what is committed now.
 
@@ -46,17 +63,16 @@ def admit(t: CatalogTransaction, new_id: Callable[[], int]) -> dict[int, bool]:
     if not requested:
         return {}
     active = {view: _definition(t, view) for view, s in status.items() if s.state in (LIVE, LOADING)}
-    known = {n.id: n for v in active.values() for n in v.nodes}
+    known = places({n.id: n for v in active.values() for n in v.nodes}.values())
     busy = {n for s in status.values() if s.state == LOADING for n in s.building}
     busy -= {n.id for view, v in active.items() if status[view].state == LIVE for n in v.nodes}
     joined: dict[int, ViewDefinition] = {}
-    complete = frozenset(known)
+    complete = frozenset(n.id for n in known.values())
     for view in requested:
         definition = _definition(t, view)
-        if _uses(definition, known.values(), busy):
+        if busy and _uses(definition, known, busy):
             continue
-        bound = definition.bind(known.values(), new_id)
-        known.update({n.id: n for n in bound.nodes})
+        bound = definition.bind(known, new_id)
         t.put(f"view/{view}", bound.to_bytes())
         joined[view] = bound
     if joined:
@@ -68,10 +84,10 @@ def _definition(t: CatalogTransaction, view: int) -> ViewDefinition:
     return ViewDefinition.from_bytes(t.get(f"view/{view}") or b"")
 
 
-def _uses(view: ViewDefinition, existing: Iterable[Node], busy: set[int]) -> bool:
+def _uses(view: ViewDefinition, known: Places, busy: set[int]) -> bool:
     """Whether the view would share a node that another group is loading."""
     trial = count(-1, -1)
-    return bool(busy) and any(n.id in busy for n in bind(view.planned.nodes, existing, trial.__next__))
+    return any(n.id in busy for n in bind(view.planned.nodes, dict(known), trial.__next__))
 
 
 def _join(t: CatalogTransaction, group: Sequence[ViewDefinition], complete: frozenset[int]) -> None:

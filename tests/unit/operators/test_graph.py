@@ -46,5 +46,5 @@ def test_plans_come_back_from_json() -> None:
 def test_no_state_table_is_written_by_two_operators() -> None:
     planned = plan("SELECT region, min(amount) AS m, count(DISTINCT id) AS n FROM orders GROUP BY region", ("m",))
     ids = iter(range(10, 99))
-    tables = [t for n in bind(planned.nodes, (), lambda: next(ids)) for t in state_tables(n)]
+    tables = [t for n in bind(planned.nodes, {}, lambda: next(ids)) for t in state_tables(n)]
     assert len(tables) == len(set(tables))

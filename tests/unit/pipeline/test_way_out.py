@@ -84,6 +84,9 @@ def check(db: belvedere.Database, good: str | None) -> None:
 @pytest.mark.parametrize("good", GOOD)
 def test_a_view_that_fails_while_it_is_loaded_can_be_dropped(db: belvedere.Database, good: str) -> None:
     create(db, GOOD[good])
+    passed = coordinator(db, Poisoned)
+    assert passed.step() is not None  # the log before the first view, which nobody needs and no job reads
+    passed.release()
     fail_then_drop(db)
     check(db, GOOD[good])
 

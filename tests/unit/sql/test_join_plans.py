@@ -8,7 +8,7 @@ import pytest
 
 from belvedere.operators.aggregate import Aggregate
 from belvedere.operators.arrange import Arrange
-from belvedere.operators.graph import Node, bind, state_tables
+from belvedere.operators.graph import Node, bind, places, state_tables
 from belvedere.operators.join import Join
 from belvedere.operators.select import Select
 from belvedere.operators.sinks import BagSink, KeyedSink
@@ -183,7 +183,7 @@ def bound(*selects: str) -> list[Node]:
     nodes: dict[int, Node] = {}
     ids = iter(range(100, 1000))
     for select in selects:
-        nodes |= {n.id: n for n in bind(plan(select).nodes, nodes.values(), lambda: next(ids))}
+        nodes |= {n.id: n for n in bind(plan(select).nodes, places(nodes.values()), lambda: next(ids))}
     return list(nodes.values())
 
 

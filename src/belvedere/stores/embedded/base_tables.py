@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import pyarrow as pa
 
 from belvedere.encoding.order import stable_order
-from belvedere.errors import Conflict, StoreError
+from belvedere.errors import Conflict, StoreError, TooLarge
 from belvedere.stores.base import LogBlock, TableId
 from belvedere.stores.embedded import blocks, log, records
 from belvedere.stores.embedded.environment import MAX_KEY, Environment, Transaction
@@ -17,6 +17,7 @@ from belvedere.stores.embedded.records import Batch
 from belvedere.types import Position
 
 _ROWS_PER_DROP = 10_000
+_LARGEST_BLOCK = 128 << 20  # bytes of a log block with more than one operation
 
 
 class EmbeddedSnapshot:
@@ -54,7 +55,7 @@ class EmbeddedBase:
         keys, values = keys.take(order), values.take(order)
         full, new = records.prefixed(table, keys).to_pylist(), values.to_pylist()
         now = time.time()
-        block = None if before_images or not full else blocks.encode(table, now, (keys, values))
+        block = None if before_images or not full else _log_block(table, now, keys, values)
         deletes = values.null_count > 0
 
         def body(transaction: Transaction) -> Position:
@@ -66,7 +67,7 @@ class EmbeddedBase:
                 _put(transaction, full, new, deletes)
                 return log.append(transaction, table, len(full), block)
             old = records.binary(_replace(transaction, full, new, deletes))
-            return log.append(transaction, table, len(full), blocks.encode(table, now, (keys, values, old)))
+            return log.append(transaction, table, len(full), _log_block(table, now, keys, values, old))
 
         return self._environment.write(body)
 
@@ -103,9 +104,12 @@ class EmbeddedBase:
         self._check(stream)
         return log.read(self._environment, low, high)
 
-    def cut(self, stream: str, low: Position, rows: int) -> Position:
+    def cut(self, stream: str, low: Position, rows: int, size: int | None = None) -> Position:
         self._check(stream)
-        return self._environment.read(lambda transaction: log.cut(transaction, low, rows))
+        high = self._environment.read(lambda transaction: log.cut(transaction, low, rows))
+        if size is None or high == low:
+            return high
+        return self._environment.read(lambda transaction: log.within(transaction, low, high, size), buffers=True)
 
     def room(self) -> tuple[int, int]:
         return self._environment.used_bytes, self._environment.max_size
@@ -122,6 +126,14 @@ class EmbeddedBase:
     def _check(self, stream: str) -> None:
         if stream != log.STREAM:
             raise StoreError(f"there is no stream {stream!r}: the only stream of this store is {log.STREAM!r}")
+
+
+def _log_block(table: TableId, now: float, *columns: pa.BinaryArray) -> bytes:
+    """A block that an epoch can take as a whole."""
+    whole = not any(isinstance(column, pa.ChunkedArray) for column in columns)  # as Arrow makes of more than 2 GiB
+    if len(columns[0]) > 1 and not (whole and sum(column.nbytes for column in columns) <= _LARGEST_BLOCK):
+        raise TooLarge(f"{len(columns[0]):,} operations with the rows before them are more than {_LARGEST_BLOCK >> 20} MiB: write fewer")
+    return blocks.encode(table, now, columns)
 
 
 def _replace(transaction: Transaction, keys: list[bytes], values: list[bytes | None], deletes: bool) -> list[bytes | None]:

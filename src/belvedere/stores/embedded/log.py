@@ -114,6 +114,21 @@ def cut(transaction: Transaction, low: Position, rows: int) -> Position:
     return after if after > low else _next_boundary(transaction, low, end)
 
 
+def within(transaction: Transaction, low: Position, high: Position, size: int) -> Position:
+    """The boundary up to which blocks from `low` on have at most `size` bytes, after one block at least. Values are not read."""
+    check_trim(transaction, low)
+    cursor, stop = transaction.cursor(), key_of(high)
+    if cursor.set_range(key_of(low)):
+        for key, value in cursor.iternext():  # buffers
+            start = bytes(key)
+            if start >= stop:
+                break
+            if size < len(value) and start != key_of(low):
+                return int.from_bytes(start[5:], "big")
+            size -= len(value)
+    return high
+
+
 def _next_boundary(transaction: Transaction, low: Position, end: Position) -> Position:
     cursor = transaction.cursor()
     found = _boundary(cursor.key()) if cursor.set_range(key_of(low + 1)) else None

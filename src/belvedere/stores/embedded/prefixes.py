@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from belvedere.stores.embedded.environment import Transaction
-from belvedere.stores.embedded.records import LAST, LONGEST, SLICE_END, Overlay, binary, prefixed, read_chunk, seek
+from belvedere.stores.embedded.records import CHUNK_BYTES, LAST, LONGEST, SLICE_END, Overlay, binary, next_piece, prefixed, read_chunk, seek
 
 Found = tuple[npt.NDArray[np.int64], pa.BinaryArray, pa.BinaryArray]  # numbers of prefixes, keys, values
 
@@ -37,6 +37,7 @@ class Walk:
         self._keys: list[bytes] = []
         self._values: list[bytes] = []
         self._runs: list[tuple[int, int]] = []
+        self._room = CHUNK_BYTES
         self._at, self._taken = -1, 0
         self._low = self._end = b""
         self._next_prefix()
@@ -46,10 +47,10 @@ class Walk:
         return self._at == len(self._prefixes)
 
     def read(self, transaction: Transaction, count: int, overlay: Overlay | None) -> Found:
-        """The next `count` records, fewer only if there are no more."""
-        self._keys, self._values, self._runs = [], [], []
+        """The next `count` records, fewer only if there are no more or if they are large."""
+        self._keys, self._values, self._runs, self._room = [], [], [], CHUNK_BYTES
         with transaction.cursor() as cursor:
-            while not self.done and len(self._keys) < count:
+            while not self.done and len(self._keys) < count and self._room > 0:
                 if overlay is not None:
                     self._merge(transaction, count, overlay)
                 elif seek(cursor, self._low):
@@ -61,8 +62,8 @@ class Walk:
 
     def _stretch(self, items: Iterator[tuple[bytes, bytes]], count: int) -> None:
         """Take records from the cursor until `count` are there, or until the next wanted one is to be sought."""
-        while not self.done and (room := count - len(self._keys)):
-            size = min(self._size, room)
+        while not self.done and (room := count - len(self._keys)) and self._room > 0:
+            size = next_piece(self._size, room, self._room, CHUNK_BYTES - self._room, len(self._keys))
             piece = list(islice(items, size))
             keys, values = [key for key, _ in piece], [value for _, value in piece]
             if not self._use(keys, values):
@@ -102,6 +103,7 @@ class Walk:
     def _give(self, keys: list[bytes], values: list[bytes]) -> None:
         self._keys += keys
         self._values += values
+        self._room -= sum(map(len, values))
         self._runs.append((self._at, len(keys)))
         self._taken += len(keys)
 

@@ -29,6 +29,7 @@ _FIRST_CHUNK = 16
 _CHUNK_GROWTH = 8
 _PIECE = 1024
 _LARGEST_CHUNK = 4096  # of a scan by single records
+CHUNK_BYTES = 32 << 20  # values in a chunk, about: a chunk of large rows has few of them
 SLICE_END = (1 << 31) - 1  # None would be "to the end", but fails in pyarrow 26
 
 
@@ -116,8 +117,8 @@ def read_chunk(transaction: Transaction, low: bytes, high: bytes, count: int, ov
     """The first `count` stored records of [low, high) by full key, as the overlay changes them, and the `low` of the rest."""
     with transaction.cursor() as cursor:
         found = seek(cursor, low)
-        keys, values = _take(cursor.iternext(), count, lambda key: key >= high) if found else ([], [])
-    rest = keys[-1] + b"\0" if len(keys) == count else None
+        keys, values, more = _take(cursor.iternext(), count, lambda key: key >= high) if found else ([], [], False)
+    rest = keys[-1] + b"\0" if more else None
     if keys and keys[-1] >= high:
         end = bisect_left(keys, high)
         keys, values, rest = keys[:end], values[:end], None
@@ -128,8 +129,8 @@ def read_chunk_reverse(transaction: Transaction, low: bytes, high: bytes, count:
     """The last `count` stored records of [low, high), last first, and the `high` of the rest."""
     with transaction.cursor() as cursor:
         found = cursor.prev() if seek(cursor, high) else cursor.last()
-        keys, values = _take(cursor.iterprev(), count, lambda key: key < low) if found else ([], [])
-    rest = keys[-1] if len(keys) == count else None
+        keys, values, more = _take(cursor.iterprev(), count, lambda key: key < low) if found else ([], [], False)
+    rest = keys[-1] if more else None
     keys.reverse()
     values.reverse()
     if keys and keys[0] < low:
@@ -139,20 +140,29 @@ def read_chunk_reverse(transaction: Transaction, low: bytes, high: bytes, count:
     return keys[::-1], values[::-1], rest
 
 
-def _take(items: Iterator[tuple[bytes, bytes]], count: int, outside: Callable[[bytes], bool]) -> tuple[list[bytes], list[bytes]]:
-    """At most `count` items; a few too many if the range ends before. In pieces: millions of tuples would keep the GC busy."""
+def _take(items: Iterator[tuple[bytes, bytes]], count: int, outside: Callable[[bytes], bool]) -> tuple[list[bytes], list[bytes], bool]:
+    """At most `count` items and about `CHUNK_BYTES`, and whether there may be more; a few too many if the range ends before.
+
+    In pieces: millions of tuples would keep the GC busy.
+    """
     keys: list[bytes] = []
     values: list[bytes] = []
-    size = _FIRST_CHUNK
-    while len(keys) < count:
+    size, room = _FIRST_CHUNK, CHUNK_BYTES
+    while len(keys) < count and room > 0:
         size = min(size, count - len(keys))
         piece = list(islice(items, size))
         keys += [key for key, _ in piece]
         values += [value for _, value in piece]
         if len(piece) < size or outside(keys[-1]):
-            break
-        size = min(size * _CHUNK_GROWTH, _PIECE)
-    return keys, values
+            return keys, values, False
+        room -= sum(map(len, values[-size:]))
+        size = next_piece(size * _CHUNK_GROWTH, _PIECE, room, CHUNK_BYTES - room, len(keys))
+    return keys, values, True
+
+
+def next_piece(wanted: int, most: int, room: int, used: int, records: int) -> int:
+    """How many records to take next, so that they fit into `room` bytes if they are as large as those before."""
+    return max(1, min(wanted, most, room * records // max(used, 1)))
 
 
 def _overlaid(keys: list[bytes], values: list[bytes], overlay: Overlay | None, low: bytes, high: bytes) -> tuple[list[bytes], list[bytes]]:
