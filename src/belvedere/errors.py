@@ -7,7 +7,8 @@
     ├── CatalogError         a name exists already, or does not exist
     ├── StoreError           the store refused: full, damaged, of another version
     │   ├── StoreFull        no room left; nothing was written
-    │   └── Conflict         somebody wrote the table meanwhile; nothing was written
+    │   ├── Conflict         somebody wrote the table meanwhile; nothing was written
+    │   └── Dropped          the table was dropped; nothing was read or written
     ├── Stale                an attempt, or a reader, lives in the past (rules R1, R3); retried inside
     ├── LeaseLost            another coordinator took over
     ├── Timeout              waited as long as allowed; `.reached` says how far it got
@@ -54,6 +55,13 @@ class StoreFull(StoreError):
 
 class Conflict(StoreError):
     pass
+
+
+class Dropped(StoreError):
+    def __init__(self, table: str | int) -> None:
+        self.table = table  # its name, or its id where names are not known
+        again = f": nothing was read or written. If there is a table of that name now, get it with db.table({table!r})"
+        super().__init__(f"table {table} was dropped{again if isinstance(table, str) else ''}")
 
 
 class Stale(BelvedereError):

@@ -13,7 +13,7 @@ from belvedere.changelog.rows import check_names, to_arrow, to_mask
 from belvedere.changelog.values import plain
 from belvedere.encoding import MAX_KEY, dict_decoder, prefix_range, too_long
 from belvedere.encoding.one_row import DictDecoder
-from belvedere.errors import SchemaError, StoreFull
+from belvedere.errors import Dropped, SchemaError, StoreFull
 from belvedere.readers.base_rows import codecs, decode_rows
 from belvedere.readers.rows import check_limit, key_tuple
 from belvedere.stores.base import Store
@@ -67,7 +67,7 @@ class Table:
         except SchemaError:
             to_arrow([row], self.schema)  # which names the column that does not fit
             raise
-        return self._note(self._store.base.put_one(self._definition.id, key, value, self._definition.before_images))
+        return self._write_one(key, value)
 
     def put_many(self, rows: Any) -> Position:
         """Insert or overwrite rows: a list of dicts, Arrow tables and batches, pandas and Polars frames."""
@@ -75,8 +75,7 @@ class Table:
 
     def delete(self, key: Key) -> Position:
         """Delete a row, if it is there."""
-        encoded = self._full_key(key)
-        return self._note(self._store.base.put_one(self._definition.id, encoded, None, self._definition.before_images))
+        return self._write_one(self._full_key(key), None)
 
     def delete_many(self, keys: Iterable[Key]) -> Position:
         if isinstance(keys, str | bytes | Mapping) or not isinstance(keys, Iterable):
@@ -108,8 +107,11 @@ class Table:
     def get(self, key: Key) -> Row | None:
         """The row as it is now, or None."""
         encoded = self._full_key(key)
-        with self._store.base.snapshot() as snapshot:
-            value = snapshot.get(self._definition.id, encoded)
+        try:
+            with self._store.base.snapshot() as snapshot:
+                value = snapshot.get(self._definition.id, encoded)
+        except Dropped:
+            raise Dropped(self.name) from None
         if value is None:
             return None
         return self._decode_one(self._keys.decode_one(encoded), value)
@@ -130,9 +132,18 @@ class Table:
         """The same as Arrow tables, one snapshot for all of them."""
         values = key_tuple(prefix)
         low, high = prefix_range(self._keys.encode_one(values)) if values else (b"", None)
-        with self._store.base.snapshot() as snapshot:
-            for keys, data in snapshot.scan(self._definition.id, low, high):
-                yield pa.table(decode_rows(self.schema, keys, data), schema=self.schema.arrow)
+        try:
+            with self._store.base.snapshot() as snapshot:
+                for keys, data in snapshot.scan(self._definition.id, low, high):
+                    yield pa.table(decode_rows(self.schema, keys, data), schema=self.schema.arrow)
+        except Dropped:
+            raise Dropped(self.name) from None
+
+    def _write_one(self, key: bytes, value: bytes | None) -> Position:
+        try:
+            return self._note(self._store.base.put_one(self._definition.id, key, value, self._definition.before_images))
+        except Dropped:
+            raise Dropped(self.name) from None
 
     def _write(self, keys: pa.BinaryArray, values: pa.BinaryArray) -> Position:
         position = sum(self._store.base.end().values()) if not len(keys) else 0
@@ -140,6 +151,8 @@ class Table:
             part = slice(start, start + BATCH)
             try:
                 position = self._store.base.write(self._definition.id, keys[part], values[part], self._definition.before_images)
+            except Dropped:
+                raise Dropped(self.name) from None
             except StoreFull as error:
                 if not start:
                     raise

@@ -2,7 +2,7 @@
 
     next_id              ids of tables, views, nodes and state tables, never reused
     head                 the committed epoch, the catalog version, the committed vector
-    name/orders          what a name stands for; a view being replaced has a `next`
+    name/orders          what a name stands for; a view being replaced has a `next`, a table being dropped says so
     table/7, view/12     definitions
     status/12            where a view stands
     errors/31            rows in error, by error table and slot
@@ -16,8 +16,8 @@ from __future__ import annotations
 import json
 import struct
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from belvedere.errors import CatalogError, SchemaError
@@ -60,6 +60,7 @@ class CatalogState:
     building: dict[str, ViewDefinition]  # replacements that are not live yet
     status: dict[int, ViewStatus]
     errors: dict[int, int]  # rows in error, by error table
+    dropping: set[int] = field(default_factory=set)  # tables of which a DROP has begun
 
     def in_error(self, view: ViewDefinition) -> int:
         """How many rows the view cannot evaluate; nodes that it shares count too."""
@@ -105,6 +106,8 @@ def read_state(t: CatalogTransaction) -> CatalogState:
         name, entry = key.split("/", 1)[1], json.loads(value)
         if entry["kind"] == "table":
             state.tables[name] = tables[entry["id"]]
+            if entry.get("dropping"):
+                state.dropping.add(entry["id"])
             continue
         state.views[name] = views[entry["id"]]
         if entry.get("next"):
@@ -160,6 +163,8 @@ def _exists(t: CatalogTransaction, name: str, allowed: bool, kind: str) -> bool:
     if entry is None:
         return False
     found = json.loads(entry)["kind"]
+    if json.loads(entry).get("dropping"):
+        raise CatalogError(f"table {name} is being dropped: DROP TABLE {name} finishes that, then create it")
     if allowed and found == kind:
         return True
     if found != kind:
@@ -183,6 +188,7 @@ def create_view(
             _refuse_readers(state, name, "replaced")
         others = [v.info for n, v in state.views.items() if n != name.lower()]
         planned = plan_view(select, key, [d.info for d in state.tables.values()], others)
+        _refuse_dropping(state, planned.sources)
         view = ViewDefinition(new_id(t), name, select, tuple(key), consistency, planned, time.time())
         t.put(f"view/{view.id}", view.to_bytes())
         t.put(f"status/{view.id}", ViewStatus(REQUESTED).to_bytes())
@@ -217,6 +223,13 @@ def _refuse_readers(state: CatalogState, name: str, what: str) -> None:
         raise CatalogError(f"view {name} cannot be {what}, it is used by {', '.join(readers)}: drop these views first")
 
 
+def _refuse_dropping(state: CatalogState, sources: Iterable[int]) -> None:
+    """A table that has no views when its DROP begins gets none until it is gone."""
+    for table in state.tables.values():
+        if table.id in sources and table.id in state.dropping:
+            raise CatalogError(f"table {table.name} is being dropped: DROP TABLE {table.name} finishes that, then create it anew")
+
+
 def drop_view(store: Store, name: str, if_exists: bool = False) -> bool:
     """Take the name away at once; a coordinator removes the tables between two epochs."""
 
@@ -238,23 +251,43 @@ def drop_view(store: Store, name: str, if_exists: bool = False) -> bool:
     return store.catalog.transact(body)
 
 
-def drop_table(store: Store, name: str, if_exists: bool = False) -> TableDefinition | None:
-    def body(t: CatalogTransaction) -> TableDefinition | None:
-        state = read_state(t)
-        if if_exists and name.lower() not in state.tables:
-            return None
-        if name.lower() in state.views:
-            raise CatalogError(f"{name} is a view: use DROP MATERIALIZED VIEW")
-        table = state.table(name)
-        users = {v.name for v in state.definitions() if table.id in v.planned.sources}
-        if users:
-            raise CatalogError(f"table {name} is used by {', '.join(sorted(users))}: drop these views first")
-        t.delete(f"name/{name.lower()}")
-        t.put(f"dropped/{table.id}", b"")  # an open epoch may still name its definition: a coordinator removes it
-        bump(t)
-        return table
+def drop_table(store: Store, name: str, if_exists: bool = False) -> bool:
+    """Three transactions, as catalog and rows are apart. After a crash between two of them DROP TABLE finishes what is left.
 
-    return store.catalog.transact(body)
+    1. the name says that the table is being dropped; no view uses it, and none will
+    2. the rows are nobody's: writes and reads, of any process, are refused from here on, so none is acknowledged and lost
+    3. the name is free
+    """
+    table = store.catalog.transact(lambda t: _begin_drop(t, name, if_exists))
+    if table is None:
+        return False
+    store.base.drop(table.id)
+    store.catalog.transact(lambda t: _end_drop(t, table))
+    return True
+
+
+def _begin_drop(t: CatalogTransaction, name: str, if_exists: bool) -> TableDefinition | None:
+    state = read_state(t)
+    if if_exists and name.lower() not in state.tables:
+        return None
+    if name.lower() in state.views:
+        raise CatalogError(f"{name} is a view: use DROP MATERIALIZED VIEW")
+    table = state.table(name)
+    users = {v.name for v in state.definitions() if table.id in v.planned.sources}
+    if users:
+        raise CatalogError(f"table {name} is used by {', '.join(sorted(users))}: drop these views first")
+    t.put(f"name/{name.lower()}", json.dumps({"kind": "table", "id": table.id, "dropping": True}).encode())
+    bump(t)
+    return table
+
+
+def _end_drop(t: CatalogTransaction, table: TableDefinition) -> None:
+    key = f"name/{table.name.lower()}"
+    if json.loads(t.get(key) or b"{}").get("id") != table.id:
+        return  # another process has dropped it too, and was faster; the name may be another table's by now
+    t.delete(key)
+    t.put(f"dropped/{table.id}", b"")  # an open epoch may still name its definition: a coordinator removes it
+    bump(t)
 
 
 def make_live(t: CatalogTransaction, view: int, epoch: Epoch) -> None:

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pyarrow as pa
 
 from belvedere.encoding.order import stable_order
-from belvedere.errors import Conflict, StoreError
+from belvedere.errors import Conflict, StoreError, StoreFull
 from belvedere.stores.base import LogBlock, TableId
-from belvedere.stores.embedded import blocks, log, records
+from belvedere.stores.embedded import blocks, dropping, log, records
 from belvedere.stores.embedded.environment import MAX_KEY, Environment, Transaction
 from belvedere.stores.embedded.records import Batch
 from belvedere.types import Position
 
-_ROWS_PER_DROP = 10_000
+_WHEN_FULL = 0.5  # seconds of removing between two tries of a write that found no room
 
 
 class EmbeddedSnapshot:
@@ -25,16 +25,19 @@ class EmbeddedSnapshot:
         self.position = log.ends(transaction)[0]
 
     def get(self, table: TableId, key: bytes) -> bytes | None:
+        dropping.check_alive(self._transaction, table)
         value: bytes | None = self._transaction.get(records.prefix(table) + key) if len(key) <= MAX_KEY else None
         return value
 
     def get_many(self, table: TableId, keys: pa.BinaryArray) -> pa.BinaryArray:
+        dropping.check_alive(self._transaction, table)
         return records.get_many(self._transaction, table, keys, None)
 
     def scan(self, table: TableId, low: bytes = b"", high: bytes | None = None, batch: int = 100_000) -> Iterator[Batch]:
         def read(start: bytes, stop: bytes, count: int) -> records.Chunk:
             return records.read_chunk(self._transaction, start, stop, count, None)
 
+        dropping.check_alive(self._transaction, table)
         return records.batches(read, table, low, high, batch)
 
 
@@ -58,6 +61,7 @@ class EmbeddedBase:
         deletes = values.null_count > 0
 
         def body(transaction: Transaction) -> Position:
+            dropping.check_alive(transaction, table)
             if unless_after is not None and log.table_end(transaction, table) > unless_after:
                 raise Conflict(f"table {table} was written after position {unless_after}: read again and retry")
             if not full:
@@ -68,7 +72,7 @@ class EmbeddedBase:
             old = records.binary(_replace(transaction, full, new, deletes))
             return log.append(transaction, table, len(full), blocks.encode(table, now, (keys, values, old)))
 
-        return self._environment.write(body)
+        return self._write(body)
 
     def put_one(self, table: TableId, key: bytes, value: bytes | None, before_images: bool) -> Position:
         records.check_key(key)
@@ -76,6 +80,7 @@ class EmbeddedBase:
         now = time.time()
 
         def body(transaction: Transaction) -> Position:
+            dropping.check_alive(transaction, table)
             old: bytes | None
             if not before_images:
                 if value is None:
@@ -86,7 +91,17 @@ class EmbeddedBase:
             old = transaction.pop(full) if value is None else transaction.replace(full, value)
             return log.append(transaction, table, 1, blocks.encode_one(table, now, (key, value, old)))
 
-        return self._environment.write(body)
+        return self._write(body)
+
+    def _write(self, body: Callable[[Transaction], Position]) -> Position:
+        """Rows of dropped tables make room for new ones, if there is no other."""
+        while True:
+            try:
+                return self._environment.write(body)
+            except StoreFull:
+                if self._environment.read(dropping.pending) is None:
+                    raise
+            self.reclaim(_WHEN_FULL)
 
     @contextmanager
     def snapshot(self) -> Iterator[EmbeddedSnapshot]:
@@ -116,8 +131,12 @@ class EmbeddedBase:
             pass  # a few blocks at a time: this takes the writers' lock
 
     def drop(self, table: TableId) -> None:
-        while self._environment.write(lambda transaction: drop_some(transaction, table), frees=True):
-            pass
+        self._environment.write(lambda transaction: dropping.mark_dead(transaction, table), frees=True)
+
+    def reclaim(self, seconds: float) -> bool:
+        if self._environment.read(dropping.pending) is None:
+            return False
+        return dropping.until(seconds, lambda: self._environment.write(dropping.reclaim_some, frees=True))
 
     def _check(self, stream: str) -> None:
         if stream != log.STREAM:
@@ -144,16 +163,3 @@ def _put(transaction: Transaction, keys: list[bytes], values: list[bytes | None]
             delete(key)
         else:
             put(key, value)
-
-
-def drop_some(transaction: Transaction, table: TableId) -> bool:
-    """Delete some records of a table; whether there may be more. Short, because it takes the writers' lock."""
-    start, stop = records.bounds(table, b"", None)
-    with transaction.cursor() as cursor:
-        if not cursor.set_range(start):
-            return False
-        for _ in range(_ROWS_PER_DROP):
-            if cursor.key() >= stop or not cursor.key():
-                return False
-            cursor.delete()
-    return True

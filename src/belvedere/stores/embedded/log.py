@@ -1,7 +1,7 @@
 """The change log: blocks under the position of their first operation.
 
     00000000 'm' "end"             end of the log, trim point (u64 each)
-    00000000 'm' "table" u32       position after the last operation on a table
+    00000000 'm' "table" u32       position after the last operation on a table (or that it was dropped: `dropping.py`)
     00000000 'l' position u64      a block: keys, values, and before-images if the table is written with them
 
 Everything but reading and decoding a block works on keys alone: a block ends where the next one begins.
@@ -16,13 +16,13 @@ from struct import Struct
 from belvedere.errors import Stale, StoreError
 from belvedere.stores.base import LogBlock, TableId
 from belvedere.stores.embedded import blocks
+from belvedere.stores.embedded.dropping import TABLE
 from belvedere.stores.embedded.environment import Environment, Transaction
 from belvedere.types import Position
 
 STREAM = "log"
 _END = b"\0\0\0\0mend"
 _ENDS = Struct(">QQ")
-_TABLE = b"\0\0\0\0mtable"
 _TABLE_END = Struct(">Q")
 _BLOCK = b"\0\0\0\0l"
 _AFTER_BLOCKS = b"\0\0\0\0m"
@@ -42,7 +42,7 @@ def ends(transaction: Transaction) -> tuple[Position, Position]:
 
 
 def table_end(transaction: Transaction, table: TableId) -> Position:
-    stored = transaction.get(_TABLE + table.to_bytes(4, "big"))
+    stored = transaction.get(TABLE + table.to_bytes(4, "big"))
     return int(_TABLE_END.unpack(stored)[0]) if stored else 0
 
 
@@ -52,7 +52,7 @@ def append(transaction: Transaction, table: TableId, rows: int, block: bytes) ->
     transaction.put(key_of(end), block)
     end += rows
     transaction.put(_END, _ENDS.pack(end, trimmed))
-    transaction.put(_TABLE + table.to_bytes(4, "big"), _TABLE_END.pack(end))
+    transaction.put(TABLE + table.to_bytes(4, "big"), _TABLE_END.pack(end))
     return end
 
 

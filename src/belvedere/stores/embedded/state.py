@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
+from functools import partial
+
 from belvedere.errors import StoreError
 from belvedere.stores.base import Getter, Slot, SlotStatus, TableId
-from belvedere.stores.embedded import undo
-from belvedere.stores.embedded.base_tables import drop_some
+from belvedere.stores.embedded import dropping, undo
 from belvedere.stores.embedded.environment import Environment, Transaction
 from belvedere.stores.embedded.shard import EmbeddedReader, EmbeddedShard
 from belvedere.types import Epoch
@@ -41,11 +43,11 @@ class EmbeddedState:
         if environment.read(undo.floors)[1] < keep:  # else there is nothing left to drop: attempts below are refused
             environment.write(body, frees=True)
 
-    def drop(self, slot: Slot, table: TableId) -> None:
+    def drop(self, slot: Slot, table: TableId, seconds: float = math.inf) -> bool:
         environment = self._slot(slot)
         environment.write(lambda transaction: undo.forget(transaction, table), frees=True)
-        while environment.write(lambda transaction: drop_some(transaction, table), frees=True):
-            pass
+        step = partial(dropping.remove_some, table=table)
+        return not dropping.until(seconds, lambda: environment.write(step, frees=True))
 
     def count(self, slot: Slot, table: TableId) -> tuple[int, int]:
         return self._slot(slot).read(lambda transaction: undo.count(transaction, table))
