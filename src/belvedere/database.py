@@ -29,6 +29,7 @@ from belvedere.types import Position
 from belvedere.view import View
 from belvedere.views.catalog import CatalogState, Head, read_state
 from belvedere.views.definitions import LIVE
+from belvedere.views.soundness import check_sound
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -42,6 +43,11 @@ class Database:
     ) -> None:
         check_master(master)
         self.store = open_store(url, **options)
+        try:
+            check_sound(self.store)
+        except BaseException:  # whatever it was, nobody gets this store, so nobody would close it
+            self.store.close()
+            raise
         self.master = master
         self._spark, self._runner = spark, runner
         self._cache = CatalogCache(self.store)

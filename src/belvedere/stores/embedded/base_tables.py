@@ -44,8 +44,9 @@ class EmbeddedSnapshot:
 class EmbeddedBase:
     streams: tuple[str, ...] = (log.STREAM,)
 
-    def __init__(self, environment: Environment) -> None:
-        self._environment = environment
+    def __init__(self, environment: Environment, catalog: Callable[[], int]) -> None:
+        """`catalog` tells the number of the catalog's last transaction."""
+        self._environment, self._catalog = environment, catalog
 
     def write(
         self, table: TableId, keys: pa.BinaryArray, values: pa.BinaryArray, before_images: bool, unless_after: Position | None = None
@@ -68,9 +69,9 @@ class EmbeddedBase:
                 return log.ends(transaction)[0]
             if block is not None:
                 _put(transaction, full, new, deletes)
-                return log.append(transaction, table, len(full), block)
+                return log.append(transaction, table, len(full), block, self._catalog())
             old = records.binary(_replace(transaction, full, new, deletes))
-            return log.append(transaction, table, len(full), blocks.encode(table, now, (keys, values, old)))
+            return log.append(transaction, table, len(full), blocks.encode(table, now, (keys, values, old)), self._catalog())
 
         return self._write(body)
 
@@ -87,9 +88,9 @@ class EmbeddedBase:
                     transaction.delete(full)
                 else:
                     transaction.put(full, value)
-                return log.append(transaction, table, 1, blocks.encode_one(table, now, (key, value)))
+                return log.append(transaction, table, 1, blocks.encode_one(table, now, (key, value)), self._catalog())
             old = transaction.pop(full) if value is None else transaction.replace(full, value)
-            return log.append(transaction, table, 1, blocks.encode_one(table, now, (key, value, old)))
+            return log.append(transaction, table, 1, blocks.encode_one(table, now, (key, value, old)), self._catalog())
 
         return self._write(body)
 
@@ -127,11 +128,15 @@ class EmbeddedBase:
 
     def trim(self, stream: str, position: Position) -> None:
         self._check(stream)
-        while self._environment.write(lambda transaction: log.trim_some(transaction, position), frees=True):
+        while self._environment.write(lambda transaction: log.trim_some(transaction, position, self._catalog()), frees=True):
             pass  # a few blocks at a time: this takes the writers' lock
 
     def drop(self, table: TableId) -> None:
-        self._environment.write(lambda transaction: dropping.mark_dead(transaction, table), frees=True)
+        def body(transaction: Transaction) -> None:
+            dropping.mark_dead(transaction, table)
+            log.note(transaction, self._catalog())
+
+        self._environment.write(body, frees=True)
 
     def reclaim(self, seconds: float) -> bool:
         if self._environment.read(dropping.pending) is None:

@@ -24,6 +24,7 @@ from typing import Any, TypeVar
 import lmdb
 
 from belvedere.errors import BelvedereError, StoreError, StoreFull
+from belvedere.stores.embedded import files
 from belvedere.stores.embedded.holder import Holder
 from belvedere.stores.embedded.marks import mark_of
 
@@ -49,6 +50,7 @@ class Environment:
         self._map_size = map_size
         self._inherited: Any = None  # the parent's environment, in a forked child
         self._unusable = False
+        self._number = 0
         self._reset()
 
     def _reset(self) -> None:
@@ -99,7 +101,7 @@ class Environment:
         try:
             return body(transaction)
         except lmdb.Error as error:
-            raise self.translated(error) from error
+            raise translated(self.path, error) from error
         finally:
             self.end_read(transaction)
 
@@ -175,9 +177,12 @@ class Environment:
         with self._opening:
             if self._lmdb is None:
                 self._close_inherited()
-                os.makedirs(self.path, exist_ok=True)
+                length = files.check_whole(self.path)
                 options: dict[str, Any] = {"max_readers": _READERS, "max_spare_txns": 0}
                 opened = lmdb.open(self.path, map_size=self._map_size, **options)
+                if length:
+                    with opened.begin(write=True):
+                        files.lengthen(self.path, length)
                 opened.reader_check()  # entries of killed processes would pin old pages
                 self._holder = Holder(self.path)
                 self._lmdb = opened
@@ -197,6 +202,17 @@ class Environment:
         except FileNotFoundError:
             return None
         return found.st_dev, found.st_ino
+
+    def number(self) -> int:
+        """Of the last commit that is on disk, of any process. The mark may be ahead of it: a loss of power could take that one back.
+
+        A forked child that cannot use this environment says what its parent knew, which is all that it can depend on.
+        """
+        if not self._unusable and self.mark() != self._number:
+            transaction = self.begin_read()
+            self._number = int(transaction.id())
+            self.end_read(transaction)
+        return self._number
 
     def _open_and_mark(self) -> int:
         self.end_read(self.begin_read())
@@ -243,18 +259,7 @@ class Environment:
         if isinstance(error, lmdb.MapResizedError):  # another process has grown the map
             self._alone(lambda: self._lmdb.set_mapsize(0))
         elif not isinstance(error, lmdb.ReadersFullError) or self._lmdb.reader_check() == 0:
-            raise self.translated(error) from error
-
-    def translated(self, error: lmdb.Error) -> BelvedereError:
-        if isinstance(error, lmdb.DiskError) or getattr(error, "code", 0) in _NO_ROOM:
-            return StoreFull(f"the disk of {self.path} is full, over a limit or failing; nothing was written. Make room, retry ({error})")
-        if isinstance(error, lmdb.ReadersFullError):
-            return StoreError(f"{self.path} has more than {_READERS} readers at once: close snapshots or stop some processes")
-        if isinstance(error, _DAMAGED):
-            return StoreError(f"{self.path} is damaged or not an LMDB environment of this version: restore it from a backup ({error})")
-        if "already open in this process" in str(error):
-            return StoreError(f"{self.path} is open in this process under another path: close it there first")
-        return StoreError(f"{self.path}: {error}. If no other process has moved or removed the store, please report this")
+            raise translated(self.path, error) from error
 
     @property
     def used_bytes(self) -> int:
@@ -293,6 +298,19 @@ class Environment:
         if self._inherited is not None:
             self._inherited.close()
             self._inherited = None
+
+
+def translated(path: str, error: lmdb.Error) -> BelvedereError:
+    """An error of LMDB in our words."""
+    if isinstance(error, lmdb.DiskError) or getattr(error, "code", 0) in _NO_ROOM:
+        return StoreFull(f"the disk of {path} is full, over a limit or failing; nothing was written. Make room, retry ({error})")
+    if isinstance(error, lmdb.ReadersFullError):
+        return StoreError(f"{path} has more than {_READERS} readers at once: close snapshots or stop some processes")
+    if isinstance(error, _DAMAGED):
+        return StoreError(f"{path} is damaged or not an LMDB environment of this version ({error}). {files.RESTORE}")
+    if "already open in this process" in str(error):
+        return StoreError(f"{path} is open in this process under another path: close it there first")
+    return StoreError(f"{path}: {error}. If no other process has moved or removed the store, please report this")
 
 
 _environments: dict[str, Environment] = {}
