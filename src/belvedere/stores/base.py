@@ -273,6 +273,7 @@ class StateTables(Protocol):
 
 class Store(Protocol):
     url: str
+    read_only: bool  # every write raises StoreError; readers cannot hold epochs, and begin again when theirs is gone
     catalog: Catalog
     base: BaseTables
     state: StateTables

@@ -42,6 +42,7 @@ class MemoryStore:
         if slots < 1 or streams < 1:
             raise StoreError(f"a store has at least one slot and one stream, not {slots} and {streams}")
         self.url = "memory:"
+        self.read_only = False
         self.rules = rules or Rules()
         self.catalog: Catalog = MemoryCatalog(point)
         self.base: BaseTables = MemoryBase(streams, self.rules, point, clock)

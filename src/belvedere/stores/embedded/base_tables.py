@@ -20,24 +20,31 @@ _WHEN_FULL = 0.5  # seconds of removing between two tries of a write that found 
 
 
 class EmbeddedSnapshot:
-    def __init__(self, transaction: Transaction) -> None:
-        self._transaction = transaction
-        self.position = log.ends(transaction)[0]
+    def __init__(self, environment: Environment, transaction: Transaction) -> None:
+        self._environment, self._transaction = environment, transaction
+        self.position = environment.inside(transaction, log.ends)[0]
 
     def get(self, table: TableId, key: bytes) -> bytes | None:
-        dropping.check_alive(self._transaction, table)
-        value: bytes | None = self._transaction.get(records.prefix(table) + key) if len(key) <= MAX_KEY else None
-        return value
+        def body(transaction: Transaction) -> bytes | None:
+            dropping.check_alive(transaction, table)
+            value: bytes | None = transaction.get(records.prefix(table) + key) if len(key) <= MAX_KEY else None
+            return value
+
+        return self._environment.inside(self._transaction, body)
 
     def get_many(self, table: TableId, keys: pa.BinaryArray) -> pa.BinaryArray:
-        dropping.check_alive(self._transaction, table)
-        return records.get_many(self._transaction, table, keys, None)
+        def body(transaction: Transaction) -> pa.BinaryArray:
+            dropping.check_alive(transaction, table)
+            return records.get_many(transaction, table, keys, None)
+
+        return self._environment.inside(self._transaction, body)
 
     def scan(self, table: TableId, low: bytes = b"", high: bytes | None = None, batch: int = 100_000) -> Iterator[Batch]:
         def read(start: bytes, stop: bytes, count: int) -> records.Chunk:
-            return records.read_chunk(self._transaction, start, stop, count, None)
+            return inside(self._transaction, lambda transaction: records.read_chunk(transaction, start, stop, count, None))
 
-        dropping.check_alive(self._transaction, table)
+        inside = self._environment.inside
+        inside(self._transaction, lambda transaction: dropping.check_alive(transaction, table))
         return records.batches(read, table, low, high, batch)
 
 
@@ -108,7 +115,7 @@ class EmbeddedBase:
     def snapshot(self) -> Iterator[EmbeddedSnapshot]:
         transaction = self._environment.begin_read()
         try:
-            yield EmbeddedSnapshot(transaction)
+            yield EmbeddedSnapshot(self._environment, transaction)
         finally:
             self._environment.end_read(transaction)
 

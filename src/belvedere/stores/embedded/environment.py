@@ -43,6 +43,8 @@ _PATIENCE = 5.0  # seconds that growing waits for transactions of other threads
 class Environment:
     """`begin_read` and `end_read` are a pair; `write` runs a function in a write transaction, again after growing."""
 
+    writable = True
+
     def __init__(self, path: str, map_size: int, max_size: int) -> None:
         self.path, self.max_size = path, max_size
         self._data = os.path.join(path, "data.mdb")
@@ -99,11 +101,16 @@ class Environment:
     def read(self, body: Callable[[Transaction], T], buffers: bool = False) -> T:
         transaction = self.begin_read(buffers)
         try:
+            return self.inside(transaction, body)
+        finally:
+            self.end_read(transaction)
+
+    def inside(self, transaction: Transaction, body: Callable[[Transaction], T]) -> T:
+        """What a function finds in a read transaction that is open."""
+        try:
             return body(transaction)
         except lmdb.Error as error:
             raise translated(self.path, error) from error
-        finally:
-            self.end_read(transaction)
 
     def get_beside(self, common: Callable[[Transaction], T], key: bytes) -> tuple[T, bytes | None]:
         """What `common` finds and the value of a key, in one transaction; made for latency, so it does itself what `read` does.
@@ -177,19 +184,24 @@ class Environment:
         with self._opening:
             if self._lmdb is None:
                 self._close_inherited()
-                length = files.check_whole(self.path)
-                options: dict[str, Any] = {"max_readers": _READERS, "max_spare_txns": 0}
-                opened = lmdb.open(self.path, map_size=self._map_size, **options)
-                if length:
-                    with opened.begin(write=True):
-                        files.lengthen(self.path, length)
-                opened.reader_check()  # entries of killed processes would pin old pages
-                self._holder = Holder(self.path)
+                opened = self._open(files.check_whole(self.path))
                 self._lmdb = opened
                 self._file = self._file_there()
                 self._begin = opened.begin
                 self.mark = mark_of(opened, self.path)
         return self._lmdb.begin(*arguments)
+
+    def _open(self, length: int) -> Any:
+        opened = self._open_lmdb()
+        if length:
+            with opened.begin(write=True):
+                files.lengthen(self.path, length)
+        opened.reader_check()  # entries of killed processes would pin old pages
+        self._holder = Holder(self.path)
+        return opened
+
+    def _open_lmdb(self, **options: Any) -> Any:
+        return lmdb.open(self.path, map_size=self._map_size, max_readers=_READERS, max_spare_txns=0, **options)
 
     @property
     def replaced(self) -> bool:
@@ -319,7 +331,7 @@ _registry = threading.Lock()
 _abandoned: list[Any] = []
 
 
-def acquire(path: str, map_size: int, max_size: int) -> Environment:
+def acquire(path: str, map_size: int, max_size: int, kind: type[Environment] = Environment) -> Environment:
     """This process's environment at `path`, as large as anybody allows. Give it back with `release`."""
     path = os.path.realpath(path)
     with _registry:
@@ -328,7 +340,9 @@ def acquire(path: str, map_size: int, max_size: int) -> Environment:
             _replaced.append(_environments.pop(path))
             environment = None
         if environment is None:
-            environment = _environments[path] = Environment(path, map_size, max_size)
+            environment = _environments[path] = kind(path, map_size, max_size)
+        if kind is Environment and not environment.writable:
+            raise StoreError(f"{path} is open in this process to be read only: close it there first")
         environment.max_size = max(environment.max_size, max_size)
         environment.references += 1
         return environment

@@ -11,14 +11,15 @@ from __future__ import annotations
 import os
 import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from belvedere.errors import StoreError
 from belvedere.stores.base import BaseTables, Catalog, StateTables
-from belvedere.stores.embedded import environment, holder, layout, pages, parts
+from belvedere.stores.embedded import environment, holder, layout, pages, parts, reading
 from belvedere.stores.embedded.base_tables import EmbeddedBase
 from belvedere.stores.embedded.catalog import EmbeddedCatalog
 from belvedere.stores.embedded.environment import Environment
+from belvedere.stores.embedded.reading import ReadOnly
 from belvedere.stores.embedded.state import EmbeddedState
 
 MAP_SIZE = 64 << 30  # virtual; the files are as large as their content
@@ -28,30 +29,44 @@ MAX_SIZE = 1 << 40
 class EmbeddedStore:
     """Open it with `EmbeddedStore.open`. It can be used by several threads, after a fork, and pickled (by path)."""
 
-    def __init__(self, path: str, slots: int, map_size: int, max_size: int) -> None:
+    def __init__(self, path: str, slots: int, map_size: int, max_size: int, why_read_only: str = "") -> None:
         self.path = path
         self.url = f"belvedere:{path}"
-        self._options = {"map_size": map_size, "max_size": max_size}
+        self._options = {"map_size": map_size, "max_size": max_size, "read_only": bool(why_read_only)}
+        self.read_only = bool(why_read_only)
         folders = [os.path.join(path, name) for name in parts.names(slots)]
-        self._environments: list[Environment] = [environment.acquire(folder, map_size, max_size) for folder in folders]
-        catalog, base, *state = self._environments
+        self._environments: list[Environment] = []
+        for folder in folders:
+            kind = reading.kind_of(folder) if why_read_only else Environment
+            self._environments.append(environment.acquire(folder, map_size, max_size, kind))
+        catalog, base, *state = (cast(Environment, ReadOnly(e, why_read_only)) if why_read_only else e for e in self._environments)
         self.catalog: Catalog = EmbeddedCatalog(catalog, [base, *state])
         self.base: BaseTables = EmbeddedBase(base, catalog.number)
         self.state: StateTables = EmbeddedState(state, catalog.number)
 
     @classmethod
     def open(
-        cls, path: str | os.PathLike[str], slots: int | None = None, map_size: int = MAP_SIZE, max_size: int = MAX_SIZE
+        cls,
+        path: str | os.PathLike[str],
+        slots: int | None = None,
+        map_size: int = MAP_SIZE,
+        max_size: int = MAX_SIZE,
+        read_only: bool = False,
     ) -> EmbeddedStore:
-        """Open the store at `path`, creating it (with `slots` slots) if nothing is there. Maps grow from `map_size` to `max_size`."""
+        """Open the store at `path`, creating it (with `slots` slots) if nothing is there. Maps grow from `map_size` to `max_size`.
+
+        A store that cannot be written, because of a mount or of rights, is opened to be read only, as if `read_only` were given.
+        """
         _check_sizes(slots, map_size, max_size)
         folder = os.path.realpath(path)
-        found = layout.prepare(Path(folder), slots)
+        why = _why_read_only(Path(folder), read_only)
+        found = layout.read_format(Path(folder)) if why else layout.prepare(Path(folder), slots)
         if slots not in (None, found.slots):
             raise StoreError(f"{folder} has {found.slots} slots, not {slots}: the number is fixed at creation; open it without one")
-        store = cls(folder, found.slots, min(map_size, max_size), max_size)
+        store = cls(folder, found.slots, min(map_size, max_size), max_size, why)
         try:
-            parts.check(folder, found.id, store._environments)
+            if found.id:  # else it is of format 2, and cannot be marked
+                parts.check(folder, found.id, store._environments)
         except BaseException:  # whatever it was, nobody gets this store, so nobody would close it
             store.close()
             raise
@@ -137,6 +152,22 @@ def _after_fork() -> None:
 
 
 os.register_at_fork(after_in_child=_after_fork)
+
+
+def _why_read_only(folder: Path, wanted: bool) -> str:
+    """Why a store is opened to be read only, or "" if it can be written, or is yet to be made."""
+    if not isinstance(wanted, bool):
+        raise StoreError(f"read_only is {wanted!r}: use True or False")
+    try:
+        is_store = (folder / layout.FORMAT_FILE).exists()
+        if wanted and not is_store:
+            raise StoreError(f"{folder} is not a Belvedere store, and to read only, none is made: check the path")
+        if not is_store:
+            return ""
+        slots = layout.read_format(folder).slots
+    except OSError as error:
+        raise StoreError(f"{folder} cannot be opened as a store: {error.strerror or error}") from error
+    return f"{folder} was opened with read_only" if wanted else reading.why_not_writable(folder, slots)
 
 
 def _check_sizes(slots: int | None, map_size: int, max_size: int) -> None:
