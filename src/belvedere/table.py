@@ -13,7 +13,7 @@ from belvedere.changelog.rows import check_names, to_arrow, to_mask
 from belvedere.changelog.values import plain
 from belvedere.encoding import MAX_KEY, dict_decoder, prefix_range, too_long
 from belvedere.encoding.one_row import DictDecoder
-from belvedere.errors import Dropped, SchemaError, StoreFull
+from belvedere.errors import Damaged, Dropped, SchemaError, StoreFull
 from belvedere.readers.base_rows import codecs, decode_rows
 from belvedere.readers.rows import check_limit, key_tuple
 from belvedere.stores.base import Store
@@ -114,7 +114,10 @@ class Table:
             raise Dropped(self.name) from None
         if value is None:
             return None
-        return self._decode_one(self._keys.decode_one(encoded), value)
+        try:
+            return self._decode_one(self._keys.decode_one(encoded), value)
+        except Damaged as error:
+            raise Damaged(f"table {self.name}: {error.what}") from error
 
     def scan(self, prefix: Sequence[Any] | Key = (), limit: int | None = None) -> Iterator[Row]:
         """Rows in key order, all or those whose key begins with `prefix`."""
@@ -138,6 +141,8 @@ class Table:
                     yield pa.table(decode_rows(self.schema, keys, data), schema=self.schema.arrow)
         except Dropped:
             raise Dropped(self.name) from None
+        except Damaged as error:
+            raise Damaged(f"table {self.name}: {error.what}") from error
 
     def _write_one(self, key: bytes, value: bytes | None) -> Position:
         try:

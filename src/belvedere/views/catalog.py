@@ -25,6 +25,7 @@ from belvedere.sql.names import check_names
 from belvedere.sql.planner import plan_view
 from belvedere.stores.base import CatalogTransaction, Store
 from belvedere.types import Epoch, Position, Schema
+from belvedere.views.damage import decodes
 from belvedere.views.definitions import DROPPED, LIVE, LOADING, REQUESTED, TableDefinition, ViewDefinition, ViewStatus
 
 _HEAD = struct.Struct("<QQ")
@@ -43,6 +44,7 @@ class Head:
         return _HEAD.pack(self.epoch, self.version) + json.dumps(self.vector).encode()
 
     @classmethod
+    @decodes("the committed epoch")
     def from_bytes(cls, data: bytes | None) -> Head:
         if data is None:
             return cls(0, 0, {})
@@ -96,6 +98,7 @@ def read_head(t: CatalogTransaction) -> Head:
     return Head.from_bytes(t.get("head"))
 
 
+@decodes("a name or a count")
 def read_state(t: CatalogTransaction) -> CatalogState:
     tables = {d.id: d for d in (TableDefinition.from_bytes(v) for _, v in t.scan("table/"))}
     views = {d.id: d for d in (ViewDefinition.from_bytes(v) for _, v in t.scan("view/"))}

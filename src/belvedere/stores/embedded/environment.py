@@ -15,15 +15,18 @@ LMDB forbids to open an environment twice in a process, and to touch it after a 
 from __future__ import annotations
 
 import errno
+import json
 import os
+import struct
 import threading
 import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import lmdb
+import pyarrow as pa
 
-from belvedere.errors import BelvedereError, StoreError, StoreFull
+from belvedere.errors import BelvedereError, Damaged, StoreError, StoreFull
 from belvedere.stores.embedded import files
 from belvedere.stores.embedded.holder import Holder
 from belvedere.stores.embedded.marks import mark_of
@@ -37,6 +40,7 @@ _PAGE = 4096
 _RESERVE = 1 << 20
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # LMDB says EIO when a disk took only a part
 _DAMAGED = (lmdb.CorruptedError, lmdb.PageNotFoundError, lmdb.InvalidError, lmdb.VersionMismatchError, lmdb.PanicError)
+_UNREADABLE = (lmdb.Error, struct.error, UnicodeDecodeError, json.JSONDecodeError, pa.ArrowInvalid)  # of values that are damaged
 _PATIENCE = 5.0  # seconds that growing waits for transactions of other threads
 
 
@@ -109,7 +113,7 @@ class Environment:
         """What a function finds in a read transaction that is open."""
         try:
             return body(transaction)
-        except lmdb.Error as error:
+        except _UNREADABLE as error:
             raise translated(self.path, error) from error
 
     def get_beside(self, common: Callable[[Transaction], T], key: bytes) -> tuple[T, bytes | None]:
@@ -128,7 +132,7 @@ class Environment:
                 value = transaction.get(key)
                 transaction.abort()
                 return known[2], value
-        except lmdb.Error:
+        except _UNREADABLE:
             transaction = None  # that ends it; `read` cures it, or tells what is wrong
         finally:
             active.pop()
@@ -153,6 +157,8 @@ class Environment:
                 self._grow(_RESERVE if frees else 0)
             except lmdb.Error as error:
                 self._cure(error)
+            except _UNREADABLE as error:
+                raise translated(self.path, error) from error
 
     def _write_once(self, body: Callable[[Transaction], T]) -> T:
         self._active.append(None)
@@ -312,8 +318,10 @@ class Environment:
             self._inherited = None
 
 
-def translated(path: str, error: lmdb.Error) -> BelvedereError:
-    """An error of LMDB in our words."""
+def translated(path: str, error: Exception) -> BelvedereError:
+    """An error of LMDB, or of what reads values that it keeps, in our words."""
+    if not isinstance(error, lmdb.Error):
+        return Damaged(f"{path} has a value that cannot be read ({error})")
     if isinstance(error, lmdb.DiskError) or getattr(error, "code", 0) in _NO_ROOM:
         return StoreFull(f"the disk of {path} is full, over a limit or failing; nothing was written. Make room, retry ({error})")
     if isinstance(error, lmdb.ReadersFullError):
