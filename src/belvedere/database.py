@@ -29,6 +29,7 @@ from belvedere.types import Position
 from belvedere.view import View
 from belvedere.views.catalog import CatalogState, Head, read_state
 from belvedere.views.definitions import LIVE
+from belvedere.views.soundness import check_sound
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -42,6 +43,11 @@ class Database:
     ) -> None:
         check_master(master)
         self.store = open_store(url, **options)
+        try:
+            check_sound(self.store)
+        except BaseException:  # whatever it was, nobody gets this store, so nobody would close it
+            self.store.close()
+            raise
         self.master = master
         self._spark, self._runner = spark, runner
         self._cache = CatalogCache(self.store)
@@ -218,7 +224,7 @@ def open(url: str | os.PathLike[str], **options: Any) -> Database:
     """Open a database: a directory (the embedded store), `belvedere:PATH`, or `memory:`.
 
     Options: `spark` (a SparkSession), `master` (for a session of our own), and those of the store, for the
-    embedded one `slots`, `map_size` and `max_size`.
+    embedded one `slots`, `map_size`, `max_size` and `read_only`.
     """
     path = os.fspath(url) if isinstance(url, str | os.PathLike) else None
     if not isinstance(path, str):
@@ -228,5 +234,5 @@ def open(url: str | os.PathLike[str], **options: Any) -> Database:
     except TypeError as error:
         if "unexpected keyword argument" not in str(error):
             raise
-        known = "spark, master and those of the store, for a directory slots, map_size and max_size"
+        known = "spark, master and those of the store, for a directory slots, map_size, max_size and read_only"
         raise TypeError(f"there is no such option: {error}; the options are {known}") from error

@@ -8,7 +8,9 @@
     ├── StoreError           the store refused: full, damaged, of another version
     │   ├── StoreFull        no room left; nothing was written
     │   ├── Conflict         somebody wrote the table meanwhile; nothing was written
-    │   └── TooLarge         more than one transaction takes; nothing was written
+    │   ├── TooLarge         more than one transaction takes; nothing was written
+    │   ├── Dropped          the table was dropped; nothing was read or written
+    │   └── Damaged          bytes of the store are not what was written
     ├── Stale                an attempt, or a reader, lives in the past (rules R1, R3); retried inside
     ├── LeaseLost            another coordinator took over
     ├── Timeout              waited as long as allowed; `.reached` says how far it got
@@ -59,6 +61,19 @@ class Conflict(StoreError):
 
 class TooLarge(StoreError):
     pass
+
+
+class Dropped(StoreError):
+    def __init__(self, table: str | int) -> None:
+        self.table = table  # its name, or its id where names are not known
+        again = f": nothing was read or written. If there is a table of that name now, get it with db.table({table!r})"
+        super().__init__(f"table {table} was dropped{again if isinstance(table, str) else ''}")
+
+
+class Damaged(StoreError):
+    def __init__(self, what: str) -> None:
+        self.what = what
+        super().__init__(f"{what}: the store is damaged there. Restore the whole directory from one backup")
 
 
 class Stale(BelvedereError):

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
-from belvedere.errors import Conflict, SqlError, TooLarge, Unsupported
+from belvedere.errors import Conflict, Dropped, SqlError, TooLarge, Unsupported
 from belvedere.operators import engine
 from belvedere.operators.base import ID, WEIGHT, columns
 from belvedere.operators.select import Expression, Select
@@ -178,15 +178,17 @@ def _modify(
     with _in_words_of(statement.key.upper(), where):
         select = Select(condition_of(where, scope), outputs)
     for _ in range(_TRIES):
-        position, keys, values = _matching(db, table, select, operations)
-        if not len(keys):
-            return 0
         try:
+            position, keys, values = _matching(db, table, select, operations)
+            if not len(keys):
+                return 0
             db.wrote(db.store.base.write(table.id, keys, values, table.before_images, unless_after=position))
         except Conflict:
             continue
         except TooLarge:
             raise _too_many("together they are too large for one transaction") from None
+        except Dropped:
+            raise Dropped(table.name) from None
         return len(keys)
     raise SqlError(f"{table.name} is written so often that this statement found no quiet moment: narrow its WHERE, or try again")
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 from belvedere.errors import SqlError
 from belvedere.pipeline.verify import table_frame
 from belvedere.readers.base_rows import rows_at
-from belvedere.readers.cut import Cut, check_readable, open_cut
+from belvedere.readers.cut import Cut, check_readable, in_cut
 from belvedere.readers.problems import problems
 from belvedere.readers.to_spark import view_frame
 from belvedere.sql import query
@@ -87,8 +87,7 @@ class Query(Result):
         if not self._reads_views():
             return query.run(translated, {n: self._db.table(n).to_arrow() for n in self._schemas})
         self._db.await_session()
-        with open_cut(self._db.store) as cut:
-            return query.run(translated, {name: self._relation(cut, name) for name in self._schemas})
+        return in_cut(self._db.store, lambda cut: query.run(translated, {name: self._relation(cut, name) for name in self._schemas}))
 
     def to_spark(self, hold: float = 600.0) -> DataFrame:
         """The same query run by Spark, for large answers; its cut is held for `hold` seconds."""

@@ -14,7 +14,7 @@ from belvedere.changelog.rows import check_names, to_arrow, to_mask
 from belvedere.changelog.values import plain
 from belvedere.encoding import MAX_KEY, dict_decoder, prefix_range, too_long
 from belvedere.encoding.one_row import DictDecoder
-from belvedere.errors import SchemaError, StoreFull, TooLarge
+from belvedere.errors import Damaged, Dropped, SchemaError, StoreFull, TooLarge
 from belvedere.readers.base_rows import codecs, decode_rows
 from belvedere.readers.rows import check_limit, key_tuple
 from belvedere.stores.base import Store
@@ -70,7 +70,7 @@ class Table:
         except SchemaError:
             to_arrow([row], self.schema)  # which names the column that does not fit
             raise
-        return self._note(self._store.base.put_one(self._definition.id, key, value, self._definition.before_images))
+        return self._write_one(key, value)
 
     def put_many(self, rows: Any) -> Position:
         """Insert or overwrite rows: a list of dicts, Arrow tables and batches, pandas and Polars frames."""
@@ -78,8 +78,7 @@ class Table:
 
     def delete(self, key: Key) -> Position:
         """Delete a row, if it is there."""
-        encoded = self._full_key(key)
-        return self._note(self._store.base.put_one(self._definition.id, encoded, None, self._definition.before_images))
+        return self._write_one(self._full_key(key), None)
 
     def delete_many(self, keys: Iterable[Key]) -> Position:
         if isinstance(keys, str | bytes | Mapping) or not isinstance(keys, Iterable):
@@ -117,11 +116,17 @@ class Table:
     def get(self, key: Key) -> Row | None:
         """The row as it is now, or None."""
         encoded = self._full_key(key)
-        with self._store.base.snapshot() as snapshot:
-            value = snapshot.get(self._definition.id, encoded)
+        try:
+            with self._store.base.snapshot() as snapshot:
+                value = snapshot.get(self._definition.id, encoded)
+        except Dropped:
+            raise Dropped(self.name) from None
         if value is None:
             return None
-        return self._decode_one(self._keys.decode_one(encoded), value)
+        try:
+            return self._decode_one(self._keys.decode_one(encoded), value)
+        except Damaged as error:
+            raise Damaged(f"table {self.name}: {error.what}") from error
 
     def scan(self, prefix: Sequence[Any] | Key = (), limit: int | None = None) -> Iterator[Row]:
         """Rows in key order, all or those whose key begins with `prefix`."""
@@ -139,9 +144,20 @@ class Table:
         """The same as Arrow tables, one snapshot for all of them."""
         values = key_tuple(prefix)
         low, high = prefix_range(self._keys.encode_one(values)) if values else (b"", None)
-        with self._store.base.snapshot() as snapshot:
-            for keys, data in snapshot.scan(self._definition.id, low, high):
-                yield pa.table(decode_rows(self.schema, keys, data), schema=self.schema.arrow)
+        try:
+            with self._store.base.snapshot() as snapshot:
+                for keys, data in snapshot.scan(self._definition.id, low, high):
+                    yield pa.table(decode_rows(self.schema, keys, data), schema=self.schema.arrow)
+        except Dropped:
+            raise Dropped(self.name) from None
+        except Damaged as error:
+            raise Damaged(f"table {self.name}: {error.what}") from error
+
+    def _write_one(self, key: bytes, value: bytes | None) -> Position:
+        try:
+            return self._note(self._store.base.put_one(self._definition.id, key, value, self._definition.before_images))
+        except Dropped:
+            raise Dropped(self.name) from None
 
     def _write(self, parts: Iterable[Operations], total: int) -> Position:
         """Each part in a transaction of its own. One that is too large with the rows that it replaces is halved."""
@@ -156,6 +172,8 @@ class Table:
                     half = len(keys) // 2
                     waiting += [(keys[half:], values[half:]), (keys[:half], values[:half])]
                     continue
+                except Dropped:
+                    raise Dropped(self.name) from None
                 except StoreFull as error:
                     if not done:
                         raise

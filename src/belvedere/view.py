@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pyarrow as pa
 
 from belvedere.errors import Stale
-from belvedere.readers.cut import CatalogCache, Cut, at_cut, check_readable, open_cut
+from belvedere.readers.cut import CatalogCache, Cut, at_cut, check_readable, in_cut
 from belvedere.readers.points import PointRead, point_read
 from belvedere.readers.problems import problems
 from belvedere.readers.rows import check_limit, key_tuple
@@ -89,8 +89,7 @@ class View:
     def _rows(self, prefix: tuple[Any, ...], ordered: bool, limit: int | None = None) -> pa.Table:
         if self._before is not None:
             self._before()
-        with open_cut(self._store) as cut:
-            return cut.rows(self._check(cut), prefix, ordered, limit)
+        return in_cut(self._store, lambda cut: cut.rows(self._check(cut), prefix, ordered, limit))
 
     def _definition(self) -> ViewDefinition:
         return self._cache.state().view(self.name)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from belvedere.errors import Conflict, Stale, StoreError
+from belvedere.errors import Conflict, Dropped, Stale, StoreError
 from belvedere.stores.base import CatalogTransaction, LogBlock, Shard, Store, Write
 from belvedere.stores.registry import open_store
 
@@ -334,11 +334,56 @@ def test_trimming_that_overtakes_a_read_makes_it_raise(store: Store) -> None:
 def test_dropping_a_base_table_keeps_its_log_and_other_tables(store: Store) -> None:
     apply(store, [(b"%05d" % i, b"v") for i in range(25_000)])
     apply(store, [(b"a", b"o")], table=OTHER)
-    store.base.drop(TABLE)
-    store.base.drop(TABLE)
-    assert rows_of(store) == []
+    with store.base.snapshot() as before:
+        store.base.drop(TABLE)
+        store.base.drop(TABLE)
+        assert len(flat(before.scan(TABLE))) == 25_000  # it was dropped after this snapshot
     assert rows_of(store, OTHER) == [(b"a", b"o")]
     assert len(log_of(store)[0].keys) == 25_000
+
+
+@pytest.mark.parametrize("removed", [False, True])
+def test_a_dropped_base_table_is_neither_read_nor_written(store: Store, removed: bool) -> None:
+    end = apply(store, [(b"k", b"1")])
+    store.base.drop(TABLE)
+    assert not (removed and store.base.reclaim(60))
+    with store.base.snapshot() as snapshot:
+        reads = [
+            lambda: snapshot.get(TABLE, b"k"),
+            lambda: snapshot.get_many(TABLE, binary(b"k")),
+            lambda: flat(snapshot.scan(TABLE)),
+        ]
+        for read in reads:
+            with pytest.raises(Dropped):
+                read()
+    for images in (True, False):
+        with pytest.raises(Dropped):
+            apply(store, [(b"k", b"2")], before_images=images)
+        with pytest.raises(Dropped):
+            store.base.put_one(TABLE, b"k", None, images)
+    with pytest.raises(Dropped):
+        store.base.write(TABLE, binary(b"k"), binary(b"2"), True, unless_after=0)
+    assert store.base.end() == {"log": end}
+    assert apply(store, [(b"k", b"1")], table=OTHER) == end + 1
+
+
+def test_a_table_that_was_never_written_can_be_dropped(store: Store) -> None:
+    store.base.drop(TABLE)
+    with pytest.raises(Dropped):
+        apply(store, [(b"k", b"1")])
+
+
+def test_rows_of_dropped_tables_are_removed_step_by_step(store: Store) -> None:
+    for table in (TABLE, OTHER):
+        apply(store, [(b"%05d" % i, b"v") for i in range(25_000)], table=table)
+        store.base.drop(table)
+    apply(store, [(b"a", b"1")], table=OTHER + 1)
+    steps = 0
+    while store.base.reclaim(0):
+        steps += 1
+        assert steps < 100
+    assert not store.base.reclaim(60)
+    assert rows_of(store, OTHER + 1) == [(b"a", b"1")]
 
 
 def test_an_unknown_stream_is_refused(store: Store) -> None:
@@ -648,8 +693,11 @@ def test_a_dropped_state_table_is_gone_and_others_stay(store: Store) -> None:
     write_epoch(store, 1, {b"%05d" % i: b"v" for i in range(25_000)})
     write_epoch(store, 1, {b"a": b"o"}, OTHER)
     write_epoch(store, 2, {b"00001": None})
-    store.state.drop(0, TABLE)
-    store.state.drop(0, TABLE)
+    steps = 0
+    while not store.state.drop(0, TABLE, 0):
+        steps += 1
+        assert steps < 100
+    assert store.state.drop(0, TABLE)
     assert (as_of(store, 2), as_of(store, 1), store.state.count(0, TABLE)) == ({}, {}, (0, 0))
     assert as_of(store, 2, OTHER) == {b"a": b"o"}
 

@@ -12,7 +12,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from belvedere.errors import Conflict, Stale
+from belvedere.errors import Conflict, Dropped, Stale
 from belvedere.stores.base import Shard, Store, Write
 from belvedere.stores.embedded import EmbeddedStore
 from belvedere.stores.memory import MemoryStore
@@ -44,7 +44,7 @@ def outcome(call: Callable[[], Any]) -> Any:
     """What a call gives, or which refusal it raises; anything else that it raises is a failure."""
     try:
         return call()
-    except (Stale, Conflict) as error:
+    except (Stale, Conflict, Dropped) as error:
         return type(error)
 
 
@@ -181,12 +181,21 @@ class BaseAgrees(Agreeing):
         operations.sort(key=lambda operation: operation[0])  # the order of different rows within a block is the store's choice
         arrays = binary([key for key, _ in operations]), binary([value for _, value in operations])
         end = self.agree(lambda store: store.base.write(table, *arrays, images, unless))
-        if end is not Conflict and end > self.ends[-1]:
+        if isinstance(end, int) and end > self.ends[-1]:
             self.ends.append(end)
 
     @rule(table=tables, key=keys, value=values, images=st.booleans())
     def base_put_one(self, table: int, key: bytes, value: bytes | None, images: bool) -> None:
-        self.ends.append(self.agree(lambda store: store.base.put_one(table, key, value, images)))
+        end = self.agree(lambda store: store.base.put_one(table, key, value, images))
+        if isinstance(end, int):
+            self.ends.append(end)
+
+    @rule(table=tables, often=st.integers(0, 9), reclaim=st.booleans())
+    def base_drop(self, table: int, often: int, reclaim: bool) -> None:
+        if often == 0:  # a dropped table stays dropped, so not in every run
+            self.agree(lambda store: store.base.drop(table))
+        if reclaim:
+            self.agree(lambda store: store.base.reclaim(60))
 
     @rule(position=st.integers(0, 30))
     def trim(self, position: int) -> None:

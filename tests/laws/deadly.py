@@ -20,7 +20,7 @@ class Deadly:
     def __init__(self, store: Any) -> None:
         self._store = store
         self.catalog, self.base, self.url, self.state, self.rest = store.catalog, store.base, store.url, self, store.rest
-        self.slots = store.state.slots
+        self.slots, self.read_only = store.state.slots, store.read_only
         self.commits_left, self.after = math.inf, False
 
     def __getattr__(self, name: str) -> Any:

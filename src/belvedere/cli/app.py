@@ -32,7 +32,9 @@ READ_AND_WRITE, KEEP, TRY = "Tables and views", "Keeping views up to date", "Sta
 Db = Annotated[str | None, typer.Option("--db", metavar="PATH", help="The database; also BELVEDERE_DB, or else the current directory.")]
 Traceback = Annotated[bool, typer.Option("--traceback", help="Show where an error came from.")]
 
-_DEFAULTS = {"db": None, "traceback": False}
+ReadOnly = Annotated[bool, typer.Option("--read-only", help="Change nothing, also where there is a right to.")]
+
+_DEFAULTS = {"db": None, "traceback": False, "read_only": False}
 
 app = typer.Typer(
     name="belvedere",
@@ -65,9 +67,10 @@ def shared(
     ctx: typer.Context,
     db: RootDb = None,
     traceback: Traceback = False,
+    read_only: ReadOnly = False,
     version: Version = False,
 ) -> None:
-    ctx.obj = Place(db, traceback)
+    ctx.obj = Place(db, traceback, read_only)
 
 
 def _add(panel: str, function: Callable[..., None], *examples: str, name: str | None = None, database: bool = True) -> None:
@@ -80,12 +83,12 @@ def _escaped(line: str) -> str:
 
 
 def _sharing(function: Callable[..., None], database: bool) -> Callable[..., None]:
-    """The function with --traceback, and --db if it needs one, accepted after the command's name too."""
+    """The function with --traceback, and --db and --read-only if it needs a database, accepted after the command's name too."""
     hints = get_type_hints(function, include_extras=True)
-    extra: dict[str, Any] = {"db": Db, "traceback": Traceback} if database else {"traceback": Traceback}
+    extra: dict[str, Any] = {"db": Db, "read_only": ReadOnly, "traceback": Traceback} if database else {"traceback": Traceback}
 
     def command(ctx: typer.Context, **options: Any) -> None:
-        given = Place(options.pop("db", None), options.pop("traceback"))
+        given = Place(options.pop("db", None), options.pop("traceback"), options.pop("read_only", False))
         ctx.obj = ctx.obj.overridden(given) if isinstance(ctx.obj, Place) else given
         ctx.find_root().obj = ctx.obj  # where a failure looks for --traceback
         function(ctx, **options)

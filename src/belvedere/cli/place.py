@@ -28,9 +28,10 @@ class Place:
 
     db: str | None = None
     traceback: bool = False
+    read_only: bool = False
 
     def overridden(self, other: Place) -> Place:
-        return Place(other.db or self.db, other.traceback or self.traceback)
+        return Place(other.db or self.db, other.traceback or self.traceback, other.read_only or self.read_only)
 
 
 def is_database(path: str | Path) -> bool:
@@ -77,5 +78,5 @@ class _WhenNeeded:
 def database(ctx: typer.Context, master: str = MASTER) -> Iterator[TerminalDatabase]:
     """The database of a command, closed at the end."""
     place = ctx.obj if isinstance(ctx.obj, Place) else Place()
-    with TerminalDatabase(path_of(place), master) as db:
+    with TerminalDatabase(path_of(place), master, read_only=place.read_only) as db:
         yield db

@@ -47,11 +47,20 @@ class Packed:
         count = len(starts)
         if count == 0:
             return pa.array([], kind)
+        if (ends < starts).any() or ends.max() > len(self.data):  # Arrow would read what is not there
+            raise ValueError("a length does not fit the bytes that are there")
         offsets = np.empty((count, 2), np.int32)
         offsets[:, 0], offsets[:, 1] = starts, ends
         gaps = pa.Array.from_buffers(kind, 2 * count - 1, [None, pa.py_buffer(offsets), pa.py_buffer(self.data)])
         even = pa.array(np.arange(0, 2 * count, 2, dtype=np.int32), mask=None if valid is None else ~valid)
         return gaps.take(even)
+
+
+def checked_text(array: pa.Array) -> pa.Array:
+    """The array, if all its strings are UTF-8, which Arrow takes on trust."""
+    if pa.types.is_string(array.type):
+        array.validate(full=True)
+    return array
 
 
 def one_array(column: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Array:

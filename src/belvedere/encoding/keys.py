@@ -35,6 +35,7 @@ from belvedere.encoding.binaries import (
     Piece,
     arrays_of,
     as_binary,
+    checked_text,
     fixed_binary,
     has_zero_byte,
     row_count,
@@ -43,6 +44,8 @@ from belvedere.encoding.binaries import (
     weave,
 )
 from belvedere.encoding.fields import from_limbs, limb_dtypes, to_limbs, width
+from belvedere.encoding.scalars import MISFIT
+from belvedere.errors import Damaged
 from belvedere.types import SqlType
 
 MAX_KEY = 511 - 8  # LMDB's limit for keys, minus room for a table id
@@ -89,7 +92,10 @@ class KeyCodec:
 
     def decode(self, keys: pa.BinaryArray) -> list[pa.Array]:
         """The columns of keys, none of them NULL."""
-        return _Reader(unpack(keys, _REACH)).columns(self.types)
+        try:
+            return _Reader(unpack(keys, _REACH)).columns(self.types)
+        except MISFIT as cause:
+            raise Damaged(f"some of {len(keys)} keys are not of ({', '.join(map(str, self.types))})") from cause
 
     def lengths(self, records: pa.BinaryArray) -> Positions:
         """How long the key is that each record begins with; what follows it may be anything that does not begin with FF."""
@@ -198,7 +204,7 @@ class _Reader:
         if has_zero_byte(raw):
             raw = pc.replace_substring(raw, one_key.ESCAPED_ZERO, one_key.ZERO)
         self.at = after
-        return raw if kind.name == "binary" else raw.view(pa.string())
+        return raw if kind.name == "binary" else checked_text(raw.view(pa.string()))
 
 
 def _string_ends(packed: Packed, at: Positions) -> Positions:

@@ -11,7 +11,7 @@ from typing import Any
 
 from belvedere.encoding.fields import width
 from belvedere.encoding.scalars import MISFIT, from_integer, misfit, to_integer
-from belvedere.errors import SchemaError
+from belvedere.errors import Damaged
 from belvedere.types import SqlType
 
 Encoder = Callable[[Any], bytes]
@@ -67,8 +67,11 @@ def prefix_length(key: bytes, kinds: Sequence[SqlType]) -> int:
     return at
 
 
-def _damaged(key: bytes, kinds: Sequence[SqlType]) -> SchemaError:
-    return SchemaError(f"{key!r} is not a key of ({', '.join(map(str, kinds))}): was it written with another schema?")
+_SHOWN = 60  # bytes of what is damaged
+
+
+def _damaged(key: bytes, kinds: Sequence[SqlType]) -> Damaged:
+    return Damaged(f"{key[:_SHOWN]!r} is not a key of ({', '.join(map(str, kinds))})")
 
 
 def _encode_first(column: Encoder, kinds: Sequence[SqlType]) -> Callable[[Sequence[Any]], bytes]:

@@ -16,7 +16,7 @@ from typing import Any, cast
 
 from belvedere.encoding.fields import width
 from belvedere.encoding.scalars import MISFIT, from_integer, misfit, to_integer
-from belvedere.errors import SchemaError
+from belvedere.errors import Damaged
 from belvedere.types import SqlType
 
 DictDecoder = Callable[[tuple[Any, ...], bytes], dict[str, Any]]
@@ -167,5 +167,8 @@ def _with_nulls(fields: list[Any], bitmap: bytes) -> tuple[Any, ...]:
     return tuple([None if bits >> i & 1 else value for i, value in enumerate(fields)])
 
 
-def _damaged(data: bytes, kinds: Sequence[SqlType]) -> SchemaError:
-    return SchemaError(f"{data!r} is not a row of ({', '.join(map(str, kinds))}): was it written with another schema?")
+_SHOWN = 60  # bytes of what is damaged
+
+
+def _damaged(data: bytes, kinds: Sequence[SqlType]) -> Damaged:
+    return Damaged(f"{data[:_SHOWN]!r} is not a row of ({', '.join(map(str, kinds))})")

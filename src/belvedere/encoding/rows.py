@@ -28,6 +28,7 @@ from belvedere.encoding.binaries import (
     Packed,
     arrays_of,
     as_binary,
+    checked_text,
     fixed_binary,
     one_array,
     row_count,
@@ -36,6 +37,8 @@ from belvedere.encoding.binaries import (
     weave,
 )
 from belvedere.encoding.fields import from_limbs, limb_dtypes, to_limbs, width
+from belvedere.encoding.scalars import MISFIT
+from belvedere.errors import Damaged
 from belvedere.types import SqlType
 
 
@@ -74,11 +77,20 @@ class RowCodec:
 
     def decode(self, values: pa.BinaryArray) -> list[pa.Array]:
         """The columns of the rows; a NULL among the values is NULL in every column."""
-        array = one_array(values, pa.binary())
+        try:
+            return self._columns(one_array(values, pa.binary()))
+        except MISFIT as cause:
+            raise Damaged(f"some of {len(values)} rows are not of ({', '.join(map(str, self.types))})") from cause
+
+    def _columns(self, array: pa.BinaryArray) -> list[pa.Array]:
         present, packed = valid_mask(array), unpack(array, self._layout.itemsize)
         records = packed.gather(packed.starts, self._layout)
         tails = _Tails(packed, records)
-        return [_column(records, i, kind, _valid(records, i, present), tails) for i, kind in enumerate(self.types)]
+        columns = [_column(records, i, kind, _valid(records, i, present), tails) for i, kind in enumerate(self.types)]
+        whole = tails.at == packed.ends
+        if not (whole if present is None else whole | ~present).all():
+            raise ValueError("rows are longer or shorter than their columns")
+        return columns
 
 
 class _Tails:
@@ -132,5 +144,5 @@ def _valid(records: Numbers, i: int, present: Mask | None) -> Mask | None:
 
 def _column(records: Numbers, i: int, kind: SqlType, valid: Mask | None, tails: _Tails) -> pa.Array:
     if not width(kind):
-        return tails.column(i, valid, kind.arrow)
+        return checked_text(tails.column(i, valid, kind.arrow))
     return from_limbs([records[f"{j}.{i}"] for j in range(len(limb_dtypes(kind)))], valid, kind)

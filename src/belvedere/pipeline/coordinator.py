@@ -30,6 +30,7 @@ from belvedere.views.loading import followed_tables
 from belvedere.views.pins import oldest_pin
 
 _TRIM_BYTES = 256 << 20  # of growth after which the log is trimmed, however few operations it has
+_CLEANING = 0.2  # seconds after an epoch for removing what was dropped
 _ATTEMPTS = 20  # of one epoch by one coordinator; a late attempt of another one can make a few of them abort
 
 
@@ -168,12 +169,7 @@ class Coordinator:
         return Load(status.group, origin.id, low, None if high is None else high.hex(), not status.marks, rows)
 
     def _clean(self, lease: ledger.Lease) -> None:
-        tables = ledger.remove_dropped(self.store, lease, self.now())
-        for table in tables:
-            for slot in range(self.store.state.slots):
-                self.store.state.drop(slot, table)
-        if tables:
-            ledger.garbage_removed(self.store, tables)
+        self._remove(ledger.remove_dropped(self.store, lease, self.now()))
         head = self.store.catalog.read(read_head)
         pinned = oldest_pin(self.store, self.now())
         keep = min(head.epoch - self.settings.history, head.epoch if pinned is None else pinned.epoch)
@@ -182,6 +178,19 @@ class Coordinator:
                 if self.store.state.status(slot).history_floor + self.settings.history <= keep:  # in steps, as each is a transaction
                     self.store.state.collect(slot, keep)
         self._trim(head.vector if pinned is None else pinned.vector)
+
+    def _remove(self, tables: list[int]) -> None:
+        """What dropped views and tables left, a little of it after each epoch, so that the next one does not wait."""
+        deadline = time.monotonic() + _CLEANING
+        gone = [table for table in tables if self._dropped(table, deadline)]
+        if gone:
+            ledger.garbage_removed(self.store, gone)
+        self.store.base.reclaim(max(0.0, deadline - time.monotonic()))
+
+    def _dropped(self, table: int, deadline: float) -> bool:
+        """Whether nothing of a state table is left, if there was time to remove it."""
+        state = self.store.state
+        return all((left := deadline - time.monotonic()) > 0 and state.drop(slot, table, left) for slot in range(state.slots))
 
     def _trim(self, vector: dict[str, Position]) -> None:
         """Drop log that every view has and no reader holds (row D9), in steps: trimming takes the writers' lock."""

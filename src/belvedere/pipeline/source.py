@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from belvedere.changes.net import NetChanges, combined, net
 from belvedere.encoding import slots_of
 from belvedere.encoding.order import stable_order
-from belvedere.errors import Stale
+from belvedere.errors import Dropped, Stale
 from belvedere.operators.base import ID, WEIGHT, columns
 from belvedere.pipeline.intent import Intent, Load
 from belvedere.readers.base_rows import decode_rows, rows_as_of
@@ -71,10 +71,13 @@ def read_load(store: Store, table: TableDefinition, intent: Intent, load: Load, 
     low, high = load.range
     batches = _delta_rows(table, low, high, slots, shard) if table.delta else rows_as_of(store, table, intent.low, low, high)
     keys, values = [], []
-    for k, v in batches:
-        mask = pa.array(np.isin(slots_of(k, intent.slots), slots))
-        keys.append(k.filter(mask))
-        values.append(v.filter(mask))
+    try:
+        for k, v in batches:
+            mask = pa.array(np.isin(slots_of(k, intent.slots), slots))
+            keys.append(k.filter(mask))
+            values.append(v.filter(mask))
+    except Dropped:
+        keys, values = [], []  # so all views that read it were dropped before, and nobody will read what is loaded here
     merged = combined(keys)
     order = pa.array(stable_order(merged))
     return NetChanges(merged.take(order), pa.nulls(len(merged), pa.binary()), combined(values).take(order))

@@ -119,6 +119,14 @@ def open_cut(store: Store) -> Iterator[Cut]:
         yield Cut(store, held.pin.epoch, held.pin.vector, held.state)
 
 
+def in_cut(store: Store, read: Callable[[Cut], T]) -> T:
+    """What `read` returns for one cut, which is held meanwhile; where nothing can be held, `read` may be called again."""
+    if store.read_only:
+        return at_cut(store, read)
+    with open_cut(store) as cut:
+        return read(cut)
+
+
 def at_cut(store: Store, read: Callable[[Cut], T]) -> T:
     """What `read` returns for one cut; started again when history or definitions moved away under it."""
     for _ in range(_TRIES):

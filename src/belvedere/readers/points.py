@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from belvedere.encoding import slot_of
-from belvedere.errors import SchemaError
+from belvedere.errors import Damaged, SchemaError
 from belvedere.readers.rows import ViewRows
 from belvedere.stores.base import StateTables
 from belvedere.types import Epoch, Key, Row
@@ -31,7 +31,10 @@ def point_read(state: StateTables, view: ViewDefinition) -> PointRead:
         value = get(slot_of(owner, slots), epoch, encoded)
         if value is None:
             return None
-        return decode(values if stored_key is None else stored_key(encoded), value)
+        try:
+            return decode(values if stored_key is None else stored_key(encoded), value)
+        except Damaged as error:
+            raise Damaged(f"view {rows.name}: {error.what}") from error
 
     return read
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from belvedere.encoding import KeyCodec
 from belvedere.encoding.one_key import prefix_length
-from belvedere.errors import SchemaError
+from belvedere.errors import Damaged
 from belvedere.operators.aggregate import Aggregate
 from belvedere.operators.errors import COUNT, COUNTER, ROW
 from belvedere.operators.graph import Node, Source, error_table
@@ -74,7 +74,7 @@ def _decoded(key: bytes, parts: list[Part]) -> dict[str, Any]:
             rest = rest[length:]
             for name, value in zip(names, values, strict=True):
                 found[name if name not in found else f"{name} {len(found) + 1}"] = value
-    except SchemaError:
+    except Damaged:
         rest = key
     return {"row": key.hex()} if rest else found  # of a UNION: its branches have keys of their own
 

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from belvedere.encoding import KeyCodec, RowCodec, dict_decoder
-from belvedere.errors import SchemaError
+from belvedere.errors import Damaged, SchemaError
 from belvedere.operators.arrange import Arrange
 from belvedere.operators.sinks import BagSink, counts_of
 from belvedere.sql.planner import Sink
@@ -89,6 +89,12 @@ class ViewRows:
 
     def decode(self, keys: pa.BinaryArray, values: pa.BinaryArray) -> pa.Table:
         """Rows of some records; a counted row stands as often as it counts."""
+        try:
+            return self._decode(keys, values)
+        except Damaged as error:
+            raise Damaged(f"view {self.name}: {error.what}") from error
+
+    def _decode(self, keys: pa.BinaryArray, values: pa.BinaryArray) -> pa.Table:
         found = dict(zip(self._order, self.keys.decode(keys), strict=True)) if self._order else {}
         if isinstance(self.sink, BagSink):
             times = pa.array(np.repeat(np.arange(len(keys)), counts_of(values)))

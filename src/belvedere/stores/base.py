@@ -16,6 +16,7 @@ Batches are Arrow binary arrays. In `values`, NULL means "delete" on the way in 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -104,7 +105,10 @@ class Catalog(Protocol):
 
 
 class BaseSnapshot(Protocol):
-    """All base tables as they are after every operation before `position`. Close it soon: it may pin pages."""
+    """All base tables as they are after every operation before `position`. Close it soon: it may pin pages.
+
+    Reading a table that had been dropped by then raises Dropped.
+    """
 
     position: Position
 
@@ -134,6 +138,7 @@ class BaseTables(Protocol):
         after that position: read-then-write statements retry on it. Raises StoreFull if there is no room, and TooLarge if
         several operations have more bytes, before-images included, than an epoch should take at once; then nothing is written
         and the store stays usable. One operation is never too large.
+        Raises Dropped, whichever process has dropped the table: a write that is acknowledged came before the drop.
         """
 
     def put_one(self, table: TableId, key: bytes, value: bytes | None, before_images: bool) -> Position:
@@ -168,7 +173,13 @@ class BaseTables(Protocol):
         """Allow blocks that end at or before `position` to be dropped. May drop less; never more. Idempotent."""
 
     def drop(self, table: TableId) -> None:
-        """Forget all rows of a base table. Its log stays until trimmed."""
+        """From now on the table can be neither read nor written, by nobody, for ever. Idempotent; its log stays until trimmed.
+
+        Returns at once, however many rows there are: they are left to `reclaim`.
+        """
+
+    def reclaim(self, seconds: float) -> bool:
+        """Remove rows of dropped tables, in short transactions, for about so long; whether there are more. At least one step."""
 
 
 class Shard(Protocol):
@@ -253,8 +264,11 @@ class StateTables(Protocol):
         Also closes epochs below `keep`: late attempts of them must find the write floor at `keep` or above.
         """
 
-    def drop(self, slot: Slot, table: TableId) -> None:
-        """Forget a state table. Idempotent; the id is never used again."""
+    def drop(self, slot: Slot, table: TableId, seconds: float = math.inf) -> bool:
+        """Forget a state table, in short transactions, for about so long; whether all of it is gone. Idempotent.
+
+        The id is never used again, and nobody reads the table while it is half removed.
+        """
 
     def count(self, slot: Slot, table: TableId) -> tuple[int, int]:
         """Records and bytes of a table, exact or estimated, for status and metrics."""
@@ -264,6 +278,7 @@ class StateTables(Protocol):
 
 class Store(Protocol):
     url: str
+    read_only: bool  # every write raises StoreError; readers cannot hold epochs, and begin again when theirs is gone
     catalog: Catalog
     base: BaseTables
     state: StateTables

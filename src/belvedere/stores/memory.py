@@ -20,7 +20,7 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from belvedere.errors import Conflict, Stale, StoreError
+from belvedere.errors import Conflict, Dropped, Stale, StoreError
 from belvedere.stores.base import BaseTables, Catalog, CatalogTransaction, LogBlock, StateTables, TableId
 from belvedere.stores.memory_state import Batch, MemoryState, Rules, batches, binary, inside
 from belvedere.types import Position
@@ -43,6 +43,7 @@ class MemoryStore:
         if slots < 1 or streams < 1:
             raise StoreError(f"a store has at least one slot and one stream, not {slots} and {streams}")
         self.url = "memory:"
+        self.read_only = False
         self.rules = rules or Rules()
         self.catalog: Catalog = MemoryCatalog(point)
         self.base: BaseTables = MemoryBase(streams, self.rules, point, clock)
@@ -135,22 +136,30 @@ class _Stream:
 class MemorySnapshot:
     """A copy of all rows. With several streams `positions` has all positions, `position` that of the first stream."""
 
-    def __init__(self, rows: dict[TableId, Rows], positions: dict[str, Position], point: Callable[[str], None]) -> None:
+    def __init__(
+        self, rows: dict[TableId, Rows], dropped: set[TableId], positions: dict[str, Position], point: Callable[[str], None]
+    ) -> None:
         self._rows = {table: dict(records) for table, records in rows.items()}
+        self._dropped = frozenset(dropped)
         self._point = point
         self.positions = positions
         self.position = next(iter(positions.values()))
 
     def get(self, table: TableId, key: bytes) -> bytes | None:
-        return self._rows.get(table, {}).get(key)
+        return self._of(table).get(key)
 
     def get_many(self, table: TableId, keys: pa.BinaryArray) -> pa.BinaryArray:
-        rows = self._rows.get(table, {})
+        rows = self._of(table)
         return binary([rows.get(key) for key in keys.to_pylist()])
 
     def scan(self, table: TableId, low: bytes = b"", high: bytes | None = None, batch: int = 100_000) -> Iterator[Batch]:
-        records = sorted(item for item in self._rows.get(table, {}).items() if inside(item[0], low, high))
+        records = sorted(item for item in self._of(table).items() if inside(item[0], low, high))
         yield from batches(records, batch)
+
+    def _of(self, table: TableId) -> Rows:
+        if table in self._dropped:
+            raise Dropped(table)
+        return self._rows.get(table, {})
 
 
 class MemoryBase:
@@ -162,12 +171,15 @@ class MemoryBase:
         self._rows: dict[TableId, Rows] = {}
         self._logs = {name: _Stream() for name in self.streams}
         self._table_end: dict[TableId, Position] = {}
+        self._dropped: set[TableId] = set()
 
     def write(
         self, table: TableId, keys: pa.BinaryArray, values: pa.BinaryArray, before_images: bool, unless_after: Position | None = None
     ) -> Position:
         """With several streams each stream's part is a block of its own; the position is that of the last operation's stream."""
         self._point("base write")
+        if table in self._dropped:
+            raise Dropped(table)
         if unless_after is not None:
             if len(self.streams) > 1:
                 raise StoreError("unless_after needs a store with one stream: positions of several streams have no order")
@@ -195,7 +207,7 @@ class MemoryBase:
 
     def snapshot(self) -> AbstractContextManager[MemorySnapshot]:
         self._point("base snapshot")
-        return nullcontext(MemorySnapshot(self._rows, self._ends(), self._point))
+        return nullcontext(MemorySnapshot(self._rows, self._dropped, self._ends(), self._point))
 
     def end(self) -> dict[str, Position]:
         self._point("log end")
@@ -234,7 +246,13 @@ class MemoryBase:
 
     def drop(self, table: TableId) -> None:
         self._point("base drop")
-        self._rows.pop(table, None)
+        self._dropped.add(table)
+
+    def reclaim(self, seconds: float) -> bool:
+        self._point("base reclaim")
+        for table in self._dropped:
+            self._rows.pop(table, None)
+        return False
 
     def _stream(self, table: TableId, key: bytes) -> str:
         return self.streams[zlib.crc32(key, table & 0xFFFFFFFF) % len(self.streams)]

@@ -6,6 +6,7 @@ calls: each read sees the store at the time of the call, as with a remote store.
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -97,9 +98,10 @@ class MemoryState:
         content.history_floor = max(content.history_floor, keep)
         content.write_floor = max(content.write_floor, keep)
 
-    def drop(self, slot: Slot, table: TableId) -> None:
+    def drop(self, slot: Slot, table: TableId, seconds: float = math.inf) -> bool:
         self.point("state drop")
         self.content[slot].tables.pop(table, None)
+        return True
 
     def count(self, slot: Slot, table: TableId) -> tuple[int, int]:
         self.point("count")

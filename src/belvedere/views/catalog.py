@@ -2,7 +2,7 @@
 
     next_id              ids of tables, views, nodes and state tables, never reused
     head                 the committed epoch, the catalog version, the committed vector
-    name/orders          what a name stands for; a view being replaced has a `next`
+    name/orders          what a name stands for; a view being replaced has a `next`, a table being dropped says so
     table/7, view/12     definitions
     status/12            where a view stands
     errors/31            rows in error, by error table and slot
@@ -17,7 +17,7 @@ import json
 import struct
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from belvedere.errors import CatalogError, SchemaError
@@ -27,6 +27,7 @@ from belvedere.sql.planner import TableInfo, ViewInfo, plan_view
 from belvedere.sql.query import relations
 from belvedere.stores.base import CatalogTransaction, Store
 from belvedere.types import Epoch, Position, Schema
+from belvedere.views.damage import decodes
 from belvedere.views.definitions import DROPPED, LIVE, LOADING, REQUESTED, TableDefinition, ViewDefinition, ViewStatus
 
 _HEAD = struct.Struct("<QQ")
@@ -45,6 +46,7 @@ class Head:
         return _HEAD.pack(self.epoch, self.version) + json.dumps(self.vector).encode()
 
     @classmethod
+    @decodes("the committed epoch")
     def from_bytes(cls, data: bytes | None) -> Head:
         if data is None:
             return cls(0, 0, {})
@@ -62,6 +64,7 @@ class CatalogState:
     building: dict[str, ViewDefinition]  # replacements that are not live yet
     status: dict[int, ViewStatus]
     errors: dict[int, int]  # rows in error, by error table
+    dropping: set[int] = field(default_factory=set)  # tables of which a DROP has begun
 
     def in_error(self, view: ViewDefinition) -> int:
         """How many rows the view cannot evaluate; nodes that it shares count too."""
@@ -97,6 +100,7 @@ def read_head(t: CatalogTransaction) -> Head:
     return Head.from_bytes(t.get("head"))
 
 
+@decodes("a name or a count")
 def read_state(t: CatalogTransaction) -> CatalogState:
     tables = {d.id: d for d in (TableDefinition.from_bytes(v) for _, v in t.scan("table/"))}
     views = {d.id: d for d in (ViewDefinition.from_bytes(v) for _, v in t.scan("view/"))}
@@ -107,6 +111,8 @@ def read_state(t: CatalogTransaction) -> CatalogState:
         name, entry = key.split("/", 1)[1], json.loads(value)
         if entry["kind"] == "table":
             state.tables[name] = tables[entry["id"]]
+            if entry.get("dropping"):
+                state.dropping.add(entry["id"])
             continue
         state.views[name] = views[entry["id"]]
         if entry.get("next"):
@@ -162,6 +168,8 @@ def _exists(t: CatalogTransaction, name: str, allowed: bool, kind: str) -> bool:
     if entry is None:
         return False
     found = json.loads(entry)["kind"]
+    if json.loads(entry).get("dropping"):
+        raise CatalogError(f"table {name} is being dropped: DROP TABLE {name} finishes that, then create it")
     if allowed and found == kind:
         return True
     if found != kind:
@@ -203,6 +211,8 @@ def _in_sight(t: CatalogTransaction, select: str, name: str) -> tuple[list[Table
         entry = json.loads(t.get(f"name/{relation}") or b"null")
         if entry is None or relation in views or relation == name.lower():
             continue
+        if entry.get("dropping"):  # a table that has no views when its DROP begins gets none until it is gone
+            raise CatalogError(f"table {relation} is being dropped: DROP TABLE {relation} finishes that, then create it anew")
         used = [entry["id"]]
         if entry["kind"] == "view":
             view = ViewDefinition.from_bytes(t.get(f"view/{entry['id']}") or b"")
@@ -259,23 +269,43 @@ def drop_view(store: Store, name: str, if_exists: bool = False) -> bool:
     return store.catalog.transact(body)
 
 
-def drop_table(store: Store, name: str, if_exists: bool = False) -> TableDefinition | None:
-    def body(t: CatalogTransaction) -> TableDefinition | None:
-        state = read_state(t)
-        if if_exists and name.lower() not in state.tables:
-            return None
-        if name.lower() in state.views:
-            raise CatalogError(f"{name} is a view: use DROP MATERIALIZED VIEW")
-        table = state.table(name)
-        users = {v.name for v in state.definitions() if table.id in v.planned.sources}
-        if users:
-            raise CatalogError(f"table {name} is used by {', '.join(sorted(users))}: drop these views first")
-        t.delete(f"name/{name.lower()}")
-        t.put(f"dropped/{table.id}", b"")  # an open epoch may still name its definition: a coordinator removes it
-        bump(t)
-        return table
+def drop_table(store: Store, name: str, if_exists: bool = False) -> bool:
+    """Three transactions, as catalog and rows are apart. After a crash between two of them DROP TABLE finishes what is left.
 
-    return store.catalog.transact(body)
+    1. the name says that the table is being dropped; no view uses it, and none will
+    2. the rows are nobody's: writes and reads, of any process, are refused from here on, so none is acknowledged and lost
+    3. the name is free
+    """
+    table = store.catalog.transact(lambda t: _begin_drop(t, name, if_exists))
+    if table is None:
+        return False
+    store.base.drop(table.id)
+    store.catalog.transact(lambda t: _end_drop(t, table))
+    return True
+
+
+def _begin_drop(t: CatalogTransaction, name: str, if_exists: bool) -> TableDefinition | None:
+    state = read_state(t)
+    if if_exists and name.lower() not in state.tables:
+        return None
+    if name.lower() in state.views:
+        raise CatalogError(f"{name} is a view: use DROP MATERIALIZED VIEW")
+    table = state.table(name)
+    users = {v.name for v in state.definitions() if table.id in v.planned.sources}
+    if users:
+        raise CatalogError(f"table {name} is used by {', '.join(sorted(users))}: drop these views first")
+    t.put(f"name/{name.lower()}", json.dumps({"kind": "table", "id": table.id, "dropping": True}).encode())
+    bump(t)
+    return table
+
+
+def _end_drop(t: CatalogTransaction, table: TableDefinition) -> None:
+    key = f"name/{table.name.lower()}"
+    if json.loads(t.get(key) or b"{}").get("id") != table.id:
+        return  # another process has dropped it too, and was faster; the name may be another table's by now
+    t.delete(key)
+    t.put(f"dropped/{table.id}", b"")  # an open epoch may still name its definition: a coordinator removes it
+    bump(t)
 
 
 def make_live(t: CatalogTransaction, views: Iterable[int], epoch: Epoch) -> None:

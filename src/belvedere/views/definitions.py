@@ -14,6 +14,7 @@ from belvedere.operators.graph import Node, Places, bind, error_table, from_json
 from belvedere.sql.planner import PlannedView, TableInfo, ViewInfo
 from belvedere.stores.base import TableId
 from belvedere.types import Schema
+from belvedere.views.damage import decodes
 
 REQUESTED, LOADING, LIVE, DROPPED = "requested", "loading", "live", "dropped"
 
@@ -38,6 +39,7 @@ class TableDefinition:
 
     @classmethod
     @lru_cache(maxsize=4096)  # definitions never change, and every epoch reads all of them
+    @decodes("the definition of a table")
     def from_bytes(cls, data: bytes) -> TableDefinition:
         d = json.loads(data)
         return cls(d["id"], d["name"], Schema.from_json(d["schema"]), d["before_images"], d["delta"])
@@ -85,6 +87,7 @@ class ViewDefinition:
 
     @classmethod
     @lru_cache(maxsize=4096)
+    @decodes("the definition of a view")
     def from_bytes(cls, data: bytes) -> ViewDefinition:
         d = json.loads(data)
         p = d["planned"]
@@ -121,6 +124,7 @@ class ViewStatus:
 
     @classmethod
     @lru_cache(maxsize=4096)
+    @decodes("the status of a view")
     def from_bytes(cls, data: bytes) -> ViewStatus:
         d = json.loads(data)
         marks = {int(origin): mark for origin, mark in d["marks"].items()}

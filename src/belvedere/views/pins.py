@@ -24,7 +24,7 @@ class Pin:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A pin that is registered, and the catalog at that moment: names and epoch belong together (rule R6)."""
+    """A pin that is registered ("": it could not be), and the catalog at that moment: names and epoch belong together (rule R6)."""
 
     key: str
     pin: Pin
@@ -38,11 +38,18 @@ def pinned(store: Store) -> Iterator[Held]:
     try:
         yield held
     finally:
-        store.catalog.transact(lambda t: t.delete(held.key))
+        if held.key:
+            store.catalog.transact(lambda t: t.delete(held.key))
 
 
 def hold(store: Store, seconds: float) -> Held:
-    """Hold the committed epoch for some time, for a reader whose end nobody sees, such as a DataFrame."""
+    """Hold the committed epoch for some time, for a reader whose end nobody sees, such as a DataFrame.
+
+    In a store that is only read nothing can be held: if it is kept up to date elsewhere, what the epoch shows may go (Stale).
+    """
+    if store.read_only:
+        state = store.catalog.read(read_state)
+        return Held("", Pin(state.head.epoch, state.head.vector), state)
     key = f"pin/{uuid.uuid4().hex}"
 
     def body(t: CatalogTransaction) -> Held:

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from belvedere.encoding import MAX_KEY, KeyCodec, prefix_range, too_long
-from belvedere.errors import SchemaError
+from belvedere.errors import Damaged, SchemaError
 from belvedere.types import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, SqlType, decimal
 from tests.unit.encoding.values import KINDS, Rows, bits, columns, compare, rising, rows_of, schemas, tables, values
 
@@ -221,7 +221,7 @@ def test_more_values_than_columns_are_refused() -> None:
 
 @pytest.mark.parametrize("key", [b"", b"\x01", b"\x02\x80\0\0\0", b"\x01\x80\0\0\0\x01", b"\x01\x80\0"], ids=repr)
 def test_bytes_that_are_no_key_are_refused(key: bytes) -> None:
-    with pytest.raises(SchemaError, match="is not a key"):
+    with pytest.raises(Damaged, match="is not a key"):
         KeyCodec((INT,)).decode_one(key)
 
 

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from belvedere.encoding import RowCodec, dict_decoder
-from belvedere.errors import SchemaError
+from belvedere.errors import Damaged, SchemaError
 from belvedere.types import BIGINT, BINARY, BOOLEAN, DOUBLE, INT, STRING, SqlType, decimal
 from tests.unit.encoding.values import KINDS, Rows, bits, columns, tables
 
@@ -145,9 +145,9 @@ def test_a_text_is_not_a_boolean() -> None:
 @pytest.mark.parametrize("change", [lambda row: row[:-1], lambda row: row + b"x", lambda row: b""], ids=["short", "long", "empty"])
 def test_bytes_that_are_no_row_are_refused(change: Any) -> None:
     codec = RowCodec((INT, STRING))
-    with pytest.raises(SchemaError, match="is not a row"):
+    with pytest.raises(Damaged, match="is not a row"):
         codec.decode_one(change(codec.encode_one((1, "abc"))))
-    with pytest.raises(SchemaError, match="is not a row"):
+    with pytest.raises(Damaged, match="is not a row"):
         dict_decoder(codec.types, (("a", False, 0), ("b", False, 1)))((), change(codec.encode_one((1, "abc"))))
 
 

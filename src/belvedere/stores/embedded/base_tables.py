@@ -3,47 +3,58 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pyarrow as pa
 
 from belvedere.encoding.order import stable_order
-from belvedere.errors import Conflict, StoreError, TooLarge
+from belvedere.errors import Conflict, StoreError, StoreFull, TooLarge
 from belvedere.stores.base import LogBlock, TableId
-from belvedere.stores.embedded import blocks, log, records
+from belvedere.stores.embedded import blocks, dropping, log, records
 from belvedere.stores.embedded.environment import MAX_KEY, Environment, Transaction
 from belvedere.stores.embedded.records import Batch
 from belvedere.types import Position
 
-_ROWS_PER_DROP = 10_000
 _LARGEST_BLOCK = 128 << 20  # bytes of a log block with more than one operation
+_WHEN_FULL = 0.5  # seconds of removing between two tries of a write that found no room
 
 
 class EmbeddedSnapshot:
-    def __init__(self, transaction: Transaction) -> None:
-        self._transaction = transaction
-        self.position = log.ends(transaction)[0]
+    def __init__(self, environment: Environment, transaction: Transaction) -> None:
+        self._environment, self._transaction = environment, transaction
+        self.position = environment.inside(transaction, log.ends)[0]
 
     def get(self, table: TableId, key: bytes) -> bytes | None:
-        value: bytes | None = self._transaction.get(records.prefix(table) + key) if len(key) <= MAX_KEY else None
-        return value
+        def body(transaction: Transaction) -> bytes | None:
+            dropping.check_alive(transaction, table)
+            value: bytes | None = transaction.get(records.prefix(table) + key) if len(key) <= MAX_KEY else None
+            return value
+
+        return self._environment.inside(self._transaction, body)
 
     def get_many(self, table: TableId, keys: pa.BinaryArray) -> pa.BinaryArray:
-        return records.get_many(self._transaction, table, keys, None)
+        def body(transaction: Transaction) -> pa.BinaryArray:
+            dropping.check_alive(transaction, table)
+            return records.get_many(transaction, table, keys, None)
+
+        return self._environment.inside(self._transaction, body)
 
     def scan(self, table: TableId, low: bytes = b"", high: bytes | None = None, batch: int = 100_000) -> Iterator[Batch]:
         def read(start: bytes, stop: bytes, count: int) -> records.Chunk:
-            return records.read_chunk(self._transaction, start, stop, count, None)
+            return inside(self._transaction, lambda transaction: records.read_chunk(transaction, start, stop, count, None))
 
+        inside = self._environment.inside
+        inside(self._transaction, lambda transaction: dropping.check_alive(transaction, table))
         return records.batches(read, table, low, high, batch)
 
 
 class EmbeddedBase:
     streams: tuple[str, ...] = (log.STREAM,)
 
-    def __init__(self, environment: Environment) -> None:
-        self._environment = environment
+    def __init__(self, environment: Environment, catalog: Callable[[], int]) -> None:
+        """`catalog` tells the number of the catalog's last transaction."""
+        self._environment, self._catalog = environment, catalog
 
     def write(
         self, table: TableId, keys: pa.BinaryArray, values: pa.BinaryArray, before_images: bool, unless_after: Position | None = None
@@ -59,17 +70,18 @@ class EmbeddedBase:
         deletes = values.null_count > 0
 
         def body(transaction: Transaction) -> Position:
+            dropping.check_alive(transaction, table)
             if unless_after is not None and log.table_end(transaction, table) > unless_after:
                 raise Conflict(f"table {table} was written after position {unless_after}: read again and retry")
             if not full:
                 return log.ends(transaction)[0]
             if block is not None:
                 _put(transaction, full, new, deletes)
-                return log.append(transaction, table, len(full), block)
+                return log.append(transaction, table, len(full), block, self._catalog())
             old = records.binary(_replace(transaction, full, new, deletes))
-            return log.append(transaction, table, len(full), _log_block(table, now, keys, values, old))
+            return log.append(transaction, table, len(full), _log_block(table, now, keys, values, old), self._catalog())
 
-        return self._environment.write(body)
+        return self._write(body)
 
     def put_one(self, table: TableId, key: bytes, value: bytes | None, before_images: bool) -> Position:
         records.check_key(key)
@@ -77,23 +89,34 @@ class EmbeddedBase:
         now = time.time()
 
         def body(transaction: Transaction) -> Position:
+            dropping.check_alive(transaction, table)
             old: bytes | None
             if not before_images:
                 if value is None:
                     transaction.delete(full)
                 else:
                     transaction.put(full, value)
-                return log.append(transaction, table, 1, blocks.encode_one(table, now, (key, value)))
+                return log.append(transaction, table, 1, blocks.encode_one(table, now, (key, value)), self._catalog())
             old = transaction.pop(full) if value is None else transaction.replace(full, value)
-            return log.append(transaction, table, 1, blocks.encode_one(table, now, (key, value, old)))
+            return log.append(transaction, table, 1, blocks.encode_one(table, now, (key, value, old)), self._catalog())
 
-        return self._environment.write(body)
+        return self._write(body)
+
+    def _write(self, body: Callable[[Transaction], Position]) -> Position:
+        """Rows of dropped tables make room for new ones, if there is no other."""
+        while True:
+            try:
+                return self._environment.write(body)
+            except StoreFull:
+                if self._environment.read(dropping.pending) is None:
+                    raise
+            self.reclaim(_WHEN_FULL)
 
     @contextmanager
     def snapshot(self) -> Iterator[EmbeddedSnapshot]:
         transaction = self._environment.begin_read()
         try:
-            yield EmbeddedSnapshot(transaction)
+            yield EmbeddedSnapshot(self._environment, transaction)
         finally:
             self._environment.end_read(transaction)
 
@@ -116,12 +139,20 @@ class EmbeddedBase:
 
     def trim(self, stream: str, position: Position) -> None:
         self._check(stream)
-        while self._environment.write(lambda transaction: log.trim_some(transaction, position), frees=True):
+        while self._environment.write(lambda transaction: log.trim_some(transaction, position, self._catalog()), frees=True):
             pass  # a few blocks at a time: this takes the writers' lock
 
     def drop(self, table: TableId) -> None:
-        while self._environment.write(lambda transaction: drop_some(transaction, table), frees=True):
-            pass
+        def body(transaction: Transaction) -> None:
+            dropping.mark_dead(transaction, table)
+            log.note(transaction, self._catalog())
+
+        self._environment.write(body, frees=True)
+
+    def reclaim(self, seconds: float) -> bool:
+        if self._environment.read(dropping.pending) is None:
+            return False
+        return dropping.until(seconds, lambda: self._environment.write(dropping.reclaim_some, frees=True))
 
     def _check(self, stream: str) -> None:
         if stream != log.STREAM:
@@ -156,16 +187,3 @@ def _put(transaction: Transaction, keys: list[bytes], values: list[bytes | None]
             delete(key)
         else:
             put(key, value)
-
-
-def drop_some(transaction: Transaction, table: TableId) -> bool:
-    """Delete some records of a table; whether there may be more. Short, because it takes the writers' lock."""
-    start, stop = records.bounds(table, b"", None)
-    with transaction.cursor() as cursor:
-        if not cursor.set_range(start):
-            return False
-        for _ in range(_ROWS_PER_DROP):
-            if cursor.key() >= stop or not cursor.key():
-                return False
-            cursor.delete()
-    return True

@@ -8,12 +8,15 @@ The buffers are Arrow's own, so decoding makes no Python object per row.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator, Sequence
 from struct import Struct
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+
+from belvedere.errors import Damaged
 
 HEADER = Struct("<IIdHHI")
 _OFFSETS_OF_ONE = Struct("<ii")
@@ -72,6 +75,13 @@ def encode_one(table: int, time: float, items: Sequence[bytes | None]) -> bytes:
 
 
 def decode(value: bytes) -> Block:
+    try:
+        return _decode(value)
+    except (struct.error, ValueError, IndexError, OverflowError) as error:
+        raise Damaged(f"a block of {len(value)} bytes cannot be read ({error})") from error
+
+
+def _decode(value: bytes) -> Block:
     table, rows, time, count, nulls, _ = HEADER.unpack_from(value)
     buffer = pa.py_buffer(value)
     columns = []
@@ -79,6 +89,7 @@ def decode(value: bytes) -> Block:
         valid = buffer.slice(validity, (rows + 7) // 8) if validity else None
         buffers = [valid, buffer.slice(offsets, 4 * (rows + 1)), buffer.slice(data, size)]
         columns.append(pa.Array.from_buffers(pa.binary(), rows, buffers))
+        columns[-1].validate(full=True)  # Arrow would read what is not there
     return Block(table, time, columns)
 
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from belvedere.errors import SchemaError, StoreError
 from belvedere.stores.base import CatalogTransaction
+from belvedere.stores.embedded import parts
 from belvedere.stores.embedded.environment import Environment, Transaction
 
 T = TypeVar("T")
 _LONGEST_KEY = 511
+_FIRST = b"\1"  # what stands before it is the store's own (`parts.py`)
 
 
 def _encoded(key: str) -> bytes:
@@ -29,12 +31,12 @@ class _Reading:
         return value
 
     def scan(self, prefix: str) -> list[tuple[str, bytes]]:
-        start = prefix.encode()
+        start = prefix.encode() or _FIRST
         found: list[tuple[str, bytes]] = []
         cursor = self._transaction.cursor()
         if cursor.set_range(start):
             for key, value in cursor.iternext():
-                if not key.startswith(start):
+                if not key.startswith(prefix.encode()):
                     break
                 found.append((key.decode(), value))
         return found
@@ -47,19 +49,30 @@ class _Reading:
 
 
 class _Writing(_Reading):
+    wrote = False
+
     def put(self, key: str, value: bytes) -> None:
+        self.wrote = True
         self._transaction.put(_encoded(key), value)
 
     def delete(self, key: str) -> None:
-        self._transaction.delete(_encoded(key))
+        self.wrote |= self._transaction.delete(_encoded(key))
 
 
 class EmbeddedCatalog:
-    def __init__(self, environment: Environment) -> None:
-        self._environment = environment
+    def __init__(self, environment: Environment, others: Sequence[Environment]) -> None:
+        """`others` are the environments of the other parts."""
+        self._environment, self._others = environment, others
 
     def transact(self, body: Callable[[CatalogTransaction], T]) -> T:
-        return self._environment.write(lambda transaction: body(_Writing(transaction)))
+        def noting(transaction: Transaction) -> T:
+            writing = _Writing(transaction)
+            result = body(writing)
+            if writing.wrote:  # else nothing is committed, and readers need not look again
+                parts.note(transaction, self._others)
+            return result
+
+        return self._environment.write(noting)
 
     def read(self, body: Callable[[CatalogTransaction], T]) -> T:
         return self._environment.read(lambda transaction: body(_Reading(transaction)))

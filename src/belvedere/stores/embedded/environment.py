@@ -15,15 +15,19 @@ LMDB forbids to open an environment twice in a process, and to touch it after a 
 from __future__ import annotations
 
 import errno
+import json
 import os
+import struct
 import threading
 import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import lmdb
+import pyarrow as pa
 
-from belvedere.errors import BelvedereError, StoreError, StoreFull
+from belvedere.errors import BelvedereError, Damaged, StoreError, StoreFull
+from belvedere.stores.embedded import files
 from belvedere.stores.embedded.holder import Holder
 from belvedere.stores.embedded.marks import mark_of
 
@@ -36,11 +40,14 @@ _PAGE = 4096
 _RESERVE = 1 << 20
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # LMDB says EIO when a disk took only a part
 _DAMAGED = (lmdb.CorruptedError, lmdb.PageNotFoundError, lmdb.InvalidError, lmdb.VersionMismatchError, lmdb.PanicError)
+_UNREADABLE = (lmdb.Error, struct.error, UnicodeDecodeError, json.JSONDecodeError, pa.ArrowInvalid)  # of values that are damaged
 _PATIENCE = 5.0  # seconds that growing waits for transactions of other threads
 
 
 class Environment:
     """`begin_read` and `end_read` are a pair; `write` runs a function in a write transaction, again after growing."""
+
+    writable = True
 
     def __init__(self, path: str, map_size: int, max_size: int) -> None:
         self.path, self.max_size = path, max_size
@@ -49,6 +56,7 @@ class Environment:
         self._map_size = map_size
         self._inherited: Any = None  # the parent's environment, in a forked child
         self._unusable = False
+        self._number = 0
         self._reset()
 
     def _reset(self) -> None:
@@ -97,11 +105,16 @@ class Environment:
     def read(self, body: Callable[[Transaction], T], buffers: bool = False) -> T:
         transaction = self.begin_read(buffers)
         try:
-            return body(transaction)
-        except lmdb.Error as error:
-            raise self.translated(error) from error
+            return self.inside(transaction, body)
         finally:
             self.end_read(transaction)
+
+    def inside(self, transaction: Transaction, body: Callable[[Transaction], T]) -> T:
+        """What a function finds in a read transaction that is open."""
+        try:
+            return body(transaction)
+        except _UNREADABLE as error:
+            raise translated(self.path, error) from error
 
     def get_beside(self, common: Callable[[Transaction], T], key: bytes) -> tuple[T, bytes | None]:
         """What `common` finds and the value of a key, in one transaction; made for latency, so it does itself what `read` does.
@@ -119,7 +132,7 @@ class Environment:
                 value = transaction.get(key)
                 transaction.abort()
                 return known[2], value
-        except lmdb.Error:
+        except _UNREADABLE:
             transaction = None  # that ends it; `read` cures it, or tells what is wrong
         finally:
             active.pop()
@@ -144,6 +157,8 @@ class Environment:
                 self._grow(_RESERVE if frees else 0)
             except lmdb.Error as error:
                 self._cure(error)
+            except _UNREADABLE as error:
+                raise translated(self.path, error) from error
 
     def _write_once(self, body: Callable[[Transaction], T]) -> T:
         self._active.append(None)
@@ -175,16 +190,24 @@ class Environment:
         with self._opening:
             if self._lmdb is None:
                 self._close_inherited()
-                os.makedirs(self.path, exist_ok=True)
-                options: dict[str, Any] = {"max_readers": _READERS, "max_spare_txns": 0}
-                opened = lmdb.open(self.path, map_size=self._map_size, **options)
-                opened.reader_check()  # entries of killed processes would pin old pages
-                self._holder = Holder(self.path)
+                opened = self._open(files.check_whole(self.path))
                 self._lmdb = opened
                 self._file = self._file_there()
                 self._begin = opened.begin
                 self.mark = mark_of(opened, self.path)
         return self._lmdb.begin(*arguments)
+
+    def _open(self, length: int) -> Any:
+        opened = self._open_lmdb()
+        if length:
+            with opened.begin(write=True):
+                files.lengthen(self.path, length)
+        opened.reader_check()  # entries of killed processes would pin old pages
+        self._holder = Holder(self.path)
+        return opened
+
+    def _open_lmdb(self, **options: Any) -> Any:
+        return lmdb.open(self.path, map_size=self._map_size, max_readers=_READERS, max_spare_txns=0, **options)
 
     @property
     def replaced(self) -> bool:
@@ -197,6 +220,17 @@ class Environment:
         except FileNotFoundError:
             return None
         return found.st_dev, found.st_ino
+
+    def number(self) -> int:
+        """Of the last commit that is on disk, of any process. The mark may be ahead of it: a loss of power could take that one back.
+
+        A forked child that cannot use this environment says what its parent knew, which is all that it can depend on.
+        """
+        if not self._unusable and self.mark() != self._number:
+            transaction = self.begin_read()
+            self._number = int(transaction.id())
+            self.end_read(transaction)
+        return self._number
 
     def _open_and_mark(self) -> int:
         self.end_read(self.begin_read())
@@ -243,18 +277,7 @@ class Environment:
         if isinstance(error, lmdb.MapResizedError):  # another process has grown the map
             self._alone(lambda: self._lmdb.set_mapsize(0))
         elif not isinstance(error, lmdb.ReadersFullError) or self._lmdb.reader_check() == 0:
-            raise self.translated(error) from error
-
-    def translated(self, error: lmdb.Error) -> BelvedereError:
-        if isinstance(error, lmdb.DiskError) or getattr(error, "code", 0) in _NO_ROOM:
-            return StoreFull(f"the disk of {self.path} is full, over a limit or failing; nothing was written. Make room, retry ({error})")
-        if isinstance(error, lmdb.ReadersFullError):
-            return StoreError(f"{self.path} has more than {_READERS} readers at once: close snapshots or stop some processes")
-        if isinstance(error, _DAMAGED):
-            return StoreError(f"{self.path} is damaged or not an LMDB environment of this version: restore it from a backup ({error})")
-        if "already open in this process" in str(error):
-            return StoreError(f"{self.path} is open in this process under another path: close it there first")
-        return StoreError(f"{self.path}: {error}. If no other process has moved or removed the store, please report this")
+            raise translated(self.path, error) from error
 
     @property
     def used_bytes(self) -> int:
@@ -295,13 +318,28 @@ class Environment:
             self._inherited = None
 
 
+def translated(path: str, error: Exception) -> BelvedereError:
+    """An error of LMDB, or of what reads values that it keeps, in our words."""
+    if not isinstance(error, lmdb.Error):
+        return Damaged(f"{path} has a value that cannot be read ({error})")
+    if isinstance(error, lmdb.DiskError) or getattr(error, "code", 0) in _NO_ROOM:
+        return StoreFull(f"the disk of {path} is full, over a limit or failing; nothing was written. Make room, retry ({error})")
+    if isinstance(error, lmdb.ReadersFullError):
+        return StoreError(f"{path} has more than {_READERS} readers at once: close snapshots or stop some processes")
+    if isinstance(error, _DAMAGED):
+        return StoreError(f"{path} is damaged or not an LMDB environment of this version ({error}). {files.RESTORE}")
+    if "already open in this process" in str(error):
+        return StoreError(f"{path} is open in this process under another path: close it there first")
+    return StoreError(f"{path}: {error}. If no other process has moved or removed the store, please report this")
+
+
 _environments: dict[str, Environment] = {}
 _replaced: list[Environment] = []  # whose files were removed while they were open
 _registry = threading.Lock()
 _abandoned: list[Any] = []
 
 
-def acquire(path: str, map_size: int, max_size: int) -> Environment:
+def acquire(path: str, map_size: int, max_size: int, kind: type[Environment] = Environment) -> Environment:
     """This process's environment at `path`, as large as anybody allows. Give it back with `release`."""
     path = os.path.realpath(path)
     with _registry:
@@ -310,7 +348,9 @@ def acquire(path: str, map_size: int, max_size: int) -> Environment:
             _replaced.append(_environments.pop(path))
             environment = None
         if environment is None:
-            environment = _environments[path] = Environment(path, map_size, max_size)
+            environment = _environments[path] = kind(path, map_size, max_size)
+        if kind is Environment and not environment.writable:
+            raise StoreError(f"{path} is open in this process to be read only: close it there first")
         environment.max_size = max(environment.max_size, max_size)
         environment.references += 1
         return environment

@@ -1,7 +1,7 @@
 """The change log: blocks under the position of their first operation.
 
-    00000000 'm' "end"             end of the log, trim point (u64 each)
-    00000000 'm' "table" u32       position after the last operation on a table
+    00000000 'm' "end"             end of the log, trim point, number of the catalog that its writer saw (`parts.py`; u64 each)
+    00000000 'm' "table" u32       position after the last operation on a table (or that it was dropped: `dropping.py`)
     00000000 'l' position u64      a block: keys, values, and before-images if the table is written with them
 
 Everything but reading and decoding a block works on keys alone: a block ends where the next one begins.
@@ -16,13 +16,13 @@ from struct import Struct
 from belvedere.errors import Stale, StoreError
 from belvedere.stores.base import LogBlock, TableId
 from belvedere.stores.embedded import blocks
+from belvedere.stores.embedded.dropping import TABLE
 from belvedere.stores.embedded.environment import Environment, Transaction
 from belvedere.types import Position
 
 STREAM = "log"
 _END = b"\0\0\0\0mend"
-_ENDS = Struct(">QQ")
-_TABLE = b"\0\0\0\0mtable"
+_ENDS, _ENDS_AND_SEEN = Struct(">QQ"), Struct(">QQQ")
 _TABLE_END = Struct(">Q")
 _BLOCK = b"\0\0\0\0l"
 _AFTER_BLOCKS = b"\0\0\0\0m"
@@ -38,21 +38,31 @@ def key_of(position: Position) -> bytes:
 def ends(transaction: Transaction) -> tuple[Position, Position]:
     """The end of the log and its trim point."""
     stored = transaction.get(_END)
-    return _ENDS.unpack(stored) if stored else (0, 0)
+    return _ENDS.unpack_from(stored) if stored else (0, 0)
+
+
+def seen(transaction: Transaction) -> int:
+    stored = transaction.get(_END) or b""
+    return int(_ENDS_AND_SEEN.unpack(stored)[2]) if len(stored) == _ENDS_AND_SEEN.size else 0
+
+
+def note(transaction: Transaction, catalog: int) -> None:
+    """That the writer of this transaction has seen the catalog's transaction of this number."""
+    transaction.put(_END, _ENDS_AND_SEEN.pack(*ends(transaction), catalog))
 
 
 def table_end(transaction: Transaction, table: TableId) -> Position:
-    stored = transaction.get(_TABLE + table.to_bytes(4, "big"))
+    stored = transaction.get(TABLE + table.to_bytes(4, "big"))
     return int(_TABLE_END.unpack(stored)[0]) if stored else 0
 
 
-def append(transaction: Transaction, table: TableId, rows: int, block: bytes) -> Position:
+def append(transaction: Transaction, table: TableId, rows: int, block: bytes, catalog: int) -> Position:
     """Put a block at the end; returns the new end."""
     end, trimmed = ends(transaction)
     transaction.put(key_of(end), block)
     end += rows
-    transaction.put(_END, _ENDS.pack(end, trimmed))
-    transaction.put(_TABLE + table.to_bytes(4, "big"), _TABLE_END.pack(end))
+    transaction.put(_END, _ENDS_AND_SEEN.pack(end, trimmed, catalog))
+    transaction.put(TABLE + table.to_bytes(4, "big"), _TABLE_END.pack(end))
     return end
 
 
@@ -139,7 +149,7 @@ def _boundary(key: bytes) -> Position | None:
     return int.from_bytes(key[5:], "big") if key.startswith(_BLOCK) else None
 
 
-def trim_some(transaction: Transaction, position: Position) -> bool:
+def trim_some(transaction: Transaction, position: Position, catalog: int) -> bool:
     """Drop some blocks that end at or before `position` and raise the trim point with them; whether there were any.
 
     The transaction that finds none is not for nothing: LMDB uses freed pages again from the second transaction on.
@@ -156,5 +166,5 @@ def trim_some(transaction: Transaction, position: Position) -> bool:
             break
         transaction.delete(start)
         trimmed = stop
-    transaction.put(_END, _ENDS.pack(end, trimmed))
+    transaction.put(_END, _ENDS_AND_SEEN.pack(end, trimmed, catalog))
     return trimmed > before

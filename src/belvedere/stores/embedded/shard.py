@@ -50,8 +50,9 @@ class _View(ABC):
 class EmbeddedShard(_View):
     """One attempt of an epoch in one slot."""
 
-    def __init__(self, environment: Environment, slot: Slot, epoch: Epoch) -> None:
+    def __init__(self, environment: Environment, slot: Slot, epoch: Epoch, catalog: Callable[[], int]) -> None:
         super().__init__(environment, slot, epoch)
+        self._catalog = catalog
         self._overlays: dict[TableId, Overlay] = {}
         self._writes: dict[TableId, Write] = {}
 
@@ -100,7 +101,7 @@ class EmbeddedShard(_View):
             _, history = self._floors(transaction)
             for write in portion:
                 write.apply(transaction, self.epoch)
-            undo.set_floors(transaction, self.epoch, history)
+            undo.set_floors(transaction, self.epoch, history, self._catalog())
 
         self._environment.write(body)
 

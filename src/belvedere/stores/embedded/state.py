@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+from functools import partial
+
 from belvedere.errors import StoreError
 from belvedere.stores.base import Getter, Slot, SlotStatus, TableId
-from belvedere.stores.embedded import undo
-from belvedere.stores.embedded.base_tables import drop_some
+from belvedere.stores.embedded import dropping, undo
 from belvedere.stores.embedded.environment import Environment, Transaction
 from belvedere.stores.embedded.shard import EmbeddedReader, EmbeddedShard
 from belvedere.types import Epoch
 
 
 class EmbeddedState:
-    def __init__(self, environments: list[Environment]) -> None:
-        self._environments = environments
+    def __init__(self, environments: list[Environment], catalog: Callable[[], int]) -> None:
+        self._environments, self._catalog = environments, catalog
         self.slots = len(environments)
 
     def shard(self, slot: Slot, epoch: Epoch) -> EmbeddedShard:
-        return EmbeddedShard(self._slot(slot), slot, epoch)
+        return EmbeddedShard(self._slot(slot), slot, epoch, self._catalog)
 
     def reader(self, slot: Slot, epoch: Epoch) -> EmbeddedReader:
         return EmbeddedReader(self._environments[slot], slot, epoch)
@@ -35,17 +38,17 @@ class EmbeddedState:
                 found = cursor.set_range(undo.UNDO)
                 while found and cursor.key().startswith(undo.UNDO):
                     found = cursor.delete() if undo.epoch_of(cursor.key()) <= keep else cursor.next()
-            undo.set_floors(transaction, max(write, keep), max(history, keep))
+            undo.set_floors(transaction, max(write, keep), max(history, keep), self._catalog())
 
         environment = self._slot(slot)
         if environment.read(undo.floors)[1] < keep:  # else there is nothing left to drop: attempts below are refused
             environment.write(body, frees=True)
 
-    def drop(self, slot: Slot, table: TableId) -> None:
+    def drop(self, slot: Slot, table: TableId, seconds: float = math.inf) -> bool:
         environment = self._slot(slot)
-        environment.write(lambda transaction: undo.forget(transaction, table), frees=True)
-        while environment.write(lambda transaction: drop_some(transaction, table), frees=True):
-            pass
+        environment.write(lambda transaction: undo.forget(transaction, table, self._catalog()), frees=True)
+        step = partial(dropping.remove_some, table=table)
+        return not dropping.until(seconds, lambda: environment.write(step, frees=True))
 
     def count(self, slot: Slot, table: TableId) -> tuple[int, int]:
         return self._slot(slot).read(lambda transaction: undo.count(transaction, table))

@@ -1,6 +1,6 @@
 """The embedded store: a directory of LMDB environments.
 
-format.json     format version and slot count
+format.json     format version, slot count, the store's id
 catalog/        definitions, lease, intents, commits
 base/           base rows and the change log
 slots/000/ ...  state tables
@@ -8,26 +8,20 @@ slots/000/ ...  state tables
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
-import json
 import os
 import threading
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from belvedere.errors import StoreError
 from belvedere.stores.base import BaseTables, Catalog, StateTables
-from belvedere.stores.embedded import environment, holder, pages
+from belvedere.stores.embedded import environment, holder, layout, pages, parts, reading
 from belvedere.stores.embedded.base_tables import EmbeddedBase
 from belvedere.stores.embedded.catalog import EmbeddedCatalog
 from belvedere.stores.embedded.environment import Environment
+from belvedere.stores.embedded.reading import ReadOnly
 from belvedere.stores.embedded.state import EmbeddedState
 
-FORMAT = 2
-_FORMAT_FILE = "format.json"
-_NEW_FORMAT_FILE = "format.json.new"
 MAP_SIZE = 64 << 30  # virtual; the files are as large as their content
 MAX_SIZE = 1 << 40
 
@@ -35,24 +29,48 @@ MAX_SIZE = 1 << 40
 class EmbeddedStore:
     """Open it with `EmbeddedStore.open`. It can be used by several threads, after a fork, and pickled (by path)."""
 
-    def __init__(self, path: str, slots: int, map_size: int, max_size: int) -> None:
+    def __init__(self, path: str, slots: int, map_size: int, max_size: int, why_read_only: str = "") -> None:
         self.path = path
         self.url = f"belvedere:{path}"
-        self._options = {"map_size": map_size, "max_size": max_size}
-        folders = [os.path.join(path, name) for name in ("catalog", "base", *(f"slots/{slot:03}" for slot in range(slots)))]
-        self._environments: list[Environment] = [environment.acquire(folder, map_size, max_size) for folder in folders]
-        self.catalog: Catalog = EmbeddedCatalog(self._environments[0])
-        self.base: BaseTables = EmbeddedBase(self._environments[1])
-        self.state: StateTables = EmbeddedState(self._environments[2:])
+        self._options = {"map_size": map_size, "max_size": max_size, "read_only": bool(why_read_only)}
+        self.read_only = bool(why_read_only)
+        folders = [os.path.join(path, name) for name in parts.names(slots)]
+        self._environments: list[Environment] = []
+        for folder in folders:
+            kind = reading.kind_of(folder) if why_read_only else Environment
+            self._environments.append(environment.acquire(folder, map_size, max_size, kind))
+        catalog, base, *state = (cast(Environment, ReadOnly(e, why_read_only)) if why_read_only else e for e in self._environments)
+        self.catalog: Catalog = EmbeddedCatalog(catalog, [base, *state])
+        self.base: BaseTables = EmbeddedBase(base, catalog.number)
+        self.state: StateTables = EmbeddedState(state, catalog.number)
 
     @classmethod
     def open(
-        cls, path: str | os.PathLike[str], slots: int | None = None, map_size: int = MAP_SIZE, max_size: int = MAX_SIZE
+        cls,
+        path: str | os.PathLike[str],
+        slots: int | None = None,
+        map_size: int = MAP_SIZE,
+        max_size: int = MAX_SIZE,
+        read_only: bool = False,
     ) -> EmbeddedStore:
-        """Open the store at `path`, creating it (with `slots` slots) if nothing is there. Maps grow from `map_size` to `max_size`."""
+        """Open the store at `path`, creating it (with `slots` slots) if nothing is there. Maps grow from `map_size` to `max_size`.
+
+        A store that cannot be written, because of a mount or of rights, is opened to be read only, as if `read_only` were given.
+        """
         _check_sizes(slots, map_size, max_size)
         folder = os.path.realpath(path)
-        return cls(folder, _slots(Path(folder), slots), min(map_size, max_size), max_size)
+        why = _why_read_only(Path(folder), read_only)
+        found = layout.read_format(Path(folder)) if why else layout.prepare(Path(folder), slots)
+        if slots not in (None, found.slots):
+            raise StoreError(f"{folder} has {found.slots} slots, not {slots}: the number is fixed at creation; open it without one")
+        store = cls(folder, found.slots, min(map_size, max_size), max_size, why)
+        try:
+            if found.id:  # else it is of format 2, and cannot be marked
+                parts.check(folder, found.id, store._environments)
+        except BaseException:  # whatever it was, nobody gets this store, so nobody would close it
+            store.close()
+            raise
+        return store
 
     def maintain(self) -> int:
         """Free the reader entries of killed processes, which keep old pages from being reused; returns how many there were."""
@@ -118,7 +136,7 @@ def open_cached(path: str | os.PathLike[str], **options: Any) -> EmbeddedStore:
 def _identity(folder: str) -> tuple[int, int]:
     """Of the format file; a new file may get the inode of a removed one."""
     try:
-        found = os.stat(os.path.join(folder, _FORMAT_FILE))
+        found = os.stat(os.path.join(folder, layout.FORMAT_FILE))
     except FileNotFoundError:
         return 0, 0
     return found.st_ino, found.st_ctime_ns
@@ -136,6 +154,22 @@ def _after_fork() -> None:
 os.register_at_fork(after_in_child=_after_fork)
 
 
+def _why_read_only(folder: Path, wanted: bool) -> str:
+    """Why a store is opened to be read only, or "" if it can be written, or is yet to be made."""
+    if not isinstance(wanted, bool):
+        raise StoreError(f"read_only is {wanted!r}: use True or False")
+    try:
+        is_store = (folder / layout.FORMAT_FILE).exists()
+        if wanted and not is_store:
+            raise StoreError(f"{folder} is not a Belvedere store, and to read only, none is made: check the path")
+        if not is_store:
+            return ""
+        slots = layout.read_format(folder).slots
+    except OSError as error:
+        raise StoreError(f"{folder} cannot be opened as a store: {error.strerror or error}") from error
+    return f"{folder} was opened with read_only" if wanted else reading.why_not_writable(folder, slots)
+
+
 def _check_sizes(slots: int | None, map_size: int, max_size: int) -> None:
     """Before anything is made."""
     for name, value, least, most in (("slots", slots, 1, 999), ("map_size", map_size, 1, None), ("max_size", max_size, 1, None)):
@@ -143,59 +177,3 @@ def _check_sizes(slots: int | None, map_size: int, max_size: int) -> None:
             continue
         if not isinstance(value, int) or isinstance(value, bool) or value < least or (most is not None and value > most):
             raise StoreError(f"{name} is {value!r}: use a whole number {f'from {least} to {most}' if most else 'of bytes, above 0'}")
-
-
-def _slots(folder: Path, wanted: int | None) -> int:
-    """The slot count of the store in `folder`, after making it a store if it is empty or missing."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with _locked(folder):
-            if not (folder / _FORMAT_FILE).exists():
-                _create(folder, max(2, min(os.cpu_count() or 1, 8)) if wanted is None else wanted)
-            slots = _read_format(folder)
-    except OSError as error:
-        raise StoreError(f"{folder} cannot be opened as a store: {error.strerror or error}") from error
-    if wanted not in (None, slots):
-        raise StoreError(f"{folder} has {slots} slots, not {wanted}: the number is fixed at creation; open it without one")
-    return slots
-
-
-@contextlib.contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Two processes may create one store at the same time; the directory itself is the lock, so no file is left behind."""
-    fd = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(fd)
-
-
-def _create(folder: Path, slots: int) -> None:
-    others = {entry.name for entry in folder.iterdir()} - {_NEW_FORMAT_FILE}  # which a crash here leaves behind
-    if others:
-        raise StoreError(f"{folder} is not empty and not a Belvedere store (it has {min(others)!r}): choose an empty or new directory")
-    new = folder / _NEW_FORMAT_FILE
-    with new.open("w", encoding="utf-8") as file:
-        json.dump({"belvedere": "embedded store", "format": FORMAT, "slots": slots}, file)
-        file.flush()
-        os.fsync(file.fileno())
-    new.rename(folder / _FORMAT_FILE)
-    fd = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
-
-
-def _read_format(folder: Path) -> int:
-    try:
-        content = json.loads((folder / _FORMAT_FILE).read_text(encoding="utf-8"))
-        version, slots = int(content["format"]), int(content["slots"])
-        if slots < 1:
-            raise ValueError(f"{slots} slots")
-    except (ValueError, KeyError, TypeError) as error:
-        raise StoreError(f"{folder / _FORMAT_FILE} is damaged ({error}): restore it from a backup") from error
-    if version != FORMAT:
-        raise StoreError(f"{folder} has format {version}, this version of Belvedere reads format {FORMAT}: use the version that wrote it")
-    return slots

@@ -1,6 +1,6 @@
 """How a slot keeps epochs apart: plain records, floors, and per table and epoch one undo block (rules R1 to R3).
 
-    00000000 'm' "floors"              write floor, history floor (u64 each)
+    00000000 'm' "floors"              write floor, history floor, number of the catalog that the writer saw (`parts.py`; u64 each)
     00000000 'm' "count" table u32     records, bytes (u64 each)
     00000000 'u' table u32 epoch u64   keys written in the epoch, sorted, and their values before
     table u32, key                     the newest value
@@ -25,8 +25,8 @@ from belvedere.types import Epoch
 UNDO = b"\0\0\0\0u"
 _FLOORS = b"\0\0\0\0mfloors"
 _COUNT = b"\0\0\0\0mcount"
-_PAIR = Struct(">QQ")
-_unpack = _PAIR.unpack
+_PAIR, _PAIR_AND_SEEN = Struct(">QQ"), Struct(">QQQ")
+_unpack = _PAIR.unpack_from
 
 
 def undo_key(table: TableId, epoch: Epoch) -> bytes:
@@ -57,8 +57,14 @@ def floors(transaction: Transaction) -> tuple[Epoch, Epoch]:
     return _unpack(stored) if stored else (0, 0)
 
 
-def set_floors(transaction: Transaction, write: Epoch, history: Epoch) -> None:
-    transaction.put(_FLOORS, _PAIR.pack(write, history))
+def set_floors(transaction: Transaction, write: Epoch, history: Epoch, catalog: int) -> None:
+    """With the number of the catalog's last transaction that the writer has seen."""
+    transaction.put(_FLOORS, _PAIR_AND_SEEN.pack(write, history, catalog))
+
+
+def seen(transaction: Transaction) -> int:
+    stored = transaction.get(_FLOORS) or b""
+    return int(_PAIR_AND_SEEN.unpack(stored)[2]) if len(stored) == _PAIR_AND_SEEN.size else 0
 
 
 def count(transaction: Transaction, table: TableId) -> tuple[int, int]:
@@ -71,7 +77,8 @@ def add_to_count(transaction: Transaction, table: TableId, records: int, size: i
     transaction.put(_COUNT + prefix(table), _PAIR.pack(max(old_records + records, 0), max(old_size + size, 0)))
 
 
-def forget(transaction: Transaction, table: TableId) -> None:
+def forget(transaction: Transaction, table: TableId, catalog: int) -> None:
+    set_floors(transaction, *floors(transaction), catalog)
     for epoch in undo_epochs(transaction, table, -1):
         transaction.delete(undo_key(table, epoch))
     transaction.delete(_COUNT + prefix(table))

@@ -1,0 +1,74 @@
+"""Dropped base tables: a mark that every write and read looks at, and rows that are nobody's until they are removed.
+
+    00000000 'm' "table" u32   position after the last operation on a table; all ones: it was dropped
+    00000000 'm' "gone" u32    a dropped table whose rows may still be there
+
+The first mark stays for ever: a writer of any process may hold the table for as long as it likes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import monotonic
+
+from belvedere.errors import Dropped
+from belvedere.stores.base import TableId
+from belvedere.stores.embedded import records
+from belvedere.stores.embedded.environment import Transaction
+
+TABLE = b"\0\0\0\0mtable"
+_DEAD = b"\xff" * 8
+_GONE = b"\0\0\0\0mgone"
+_ROWS_PER_STEP = 10_000
+
+
+def check_alive(transaction: Transaction, table: TableId) -> None:
+    if transaction.get(TABLE + table.to_bytes(4, "big")) == _DEAD:
+        raise Dropped(table)
+
+
+def mark_dead(transaction: Transaction, table: TableId) -> None:
+    number = table.to_bytes(4, "big")
+    if transaction.get(TABLE + number) != _DEAD:
+        transaction.put(TABLE + number, _DEAD)
+        transaction.put(_GONE + number, b"")
+
+
+def pending(transaction: Transaction) -> TableId | None:
+    """A dropped table whose rows may still be there."""
+    with transaction.cursor() as cursor:
+        if cursor.set_range(_GONE) and cursor.key().startswith(_GONE):
+            return int.from_bytes(cursor.key()[len(_GONE) :], "big")
+    return None
+
+
+def remove_some(transaction: Transaction, table: TableId) -> bool:
+    """Delete some records of a table; whether there may be more. Short, because it takes the writers' lock."""
+    start, stop = records.bounds(table, b"", None)
+    with transaction.cursor() as cursor:
+        if not cursor.set_range(start):
+            return False
+        for _ in range(_ROWS_PER_STEP):
+            if cursor.key() >= stop or not cursor.key():
+                return False
+            cursor.delete()
+    return True
+
+
+def reclaim_some(transaction: Transaction) -> bool:
+    """Remove some rows of a dropped table; whether there may be more of it or of another."""
+    table = pending(transaction)
+    if table is None:
+        return False
+    if not remove_some(transaction, table):
+        transaction.delete(_GONE + table.to_bytes(4, "big"))
+    return pending(transaction) is not None
+
+
+def until(seconds: float, step: Callable[[], bool]) -> bool:
+    """Take steps while there are more and time is left, at least one; whether there are more."""
+    deadline = monotonic() + seconds
+    more = step()
+    while more and monotonic() < deadline:
+        more = step()
+    return more

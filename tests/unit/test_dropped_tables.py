@@ -1,0 +1,222 @@
+"""DROP TABLE: a write that is acknowledged is in the table, or the table was dropped after it. Whatever happens in between."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import belvedere
+import belvedere.pipeline.coordinator
+import belvedere.readers.waiting
+from belvedere.database import Database
+from belvedere.errors import CatalogError, Dropped
+from belvedere.pipeline.local import LocalRunner
+from belvedere.stores.embedded import EmbeddedStore, dropping
+
+CREATE = "CREATE TABLE t (id INT PRIMARY KEY, v INT)"
+
+
+@pytest.fixture(params=["memory", "embedded"])
+def db(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
+    with belvedere.open("memory:" if request.param == "memory" else str(tmp_path / "db"), slots=2) as opened:
+        opened._runner = LocalRunner(opened.store)
+        yield opened
+
+
+def calls(table: Any) -> list[Callable[[], Any]]:
+    row = {"id": 2, "v": 2}
+    writes = [lambda: table.put(row), lambda: table.put_many([row]), lambda: table.delete(1), lambda: table.delete_many([1])]
+    return [*writes, lambda: table.get(1), lambda: list(table.scan()), table.to_arrow, lambda: table.write_many([row], [True])]
+
+
+def test_a_held_table_that_was_dropped_refuses_writes_and_reads(db: Database) -> None:
+    db.sql(CREATE)
+    old = db.table("t")
+    old.put({"id": 1, "v": 1})
+    db.sql("DROP TABLE t")
+    for call in calls(old):
+        with pytest.raises(Dropped, match=r"table t was dropped: nothing was read or written\. .*db\.table\('t'\)"):
+            call()
+    db.sql(CREATE)
+    for call in calls(old):
+        with pytest.raises(Dropped):
+            call()
+    assert db.sql("SELECT * FROM t").to_pylist() == []
+    db.table("t").put({"id": 3, "v": 3})
+    assert db.sql("SELECT * FROM t").to_pylist() == [{"id": 3, "v": 3}]
+
+
+def broken_off(db: Database, monkeypatch: pytest.MonkeyPatch, marked: bool) -> None:
+    """A DROP TABLE that ends before or after the mark in the base tables."""
+    drop = db.store.base.drop
+
+    def die(table: int) -> None:
+        if marked:
+            drop(table)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(db.store.base, "drop", die)
+        with pytest.raises(KeyboardInterrupt):
+            db.sql("DROP TABLE t")
+
+
+@pytest.mark.parametrize("marked", [False, True])
+def test_a_drop_that_was_broken_off_is_finished_by_the_next_one(db: Database, monkeypatch: pytest.MonkeyPatch, marked: bool) -> None:
+    db.sql(CREATE)
+    held = db.table("t")
+    held.put({"id": 1, "v": 1})
+    broken_off(db, monkeypatch, marked)
+    assert db.sql("SHOW TABLES").to_pylist() == [{"name": "t", "kind": "table, being dropped"}]
+    if marked:
+        with pytest.raises(Dropped):
+            held.put({"id": 2, "v": 2})
+    else:
+        held.put({"id": 2, "v": 2})
+        assert [row["id"] for row in db.table("t").scan()] == [1, 2]
+    for refused in ("CREATE MATERIALIZED VIEW w AS SELECT id FROM t", CREATE):
+        with pytest.raises(CatalogError, match="table t is being dropped: DROP TABLE t finishes that"):
+            db.sql(refused)
+    assert db.catch_up() is not None
+    db.sql("DROP TABLE t")
+    assert db.sql("SHOW TABLES").to_pylist() == []
+    with pytest.raises(Dropped):
+        held.put({"id": 3, "v": 3})
+    db.sql(CREATE)
+    assert list(db.table("t").scan()) == []
+
+
+def test_two_drops_at_once_leave_a_table_that_was_created_after_the_first(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    db.sql(CREATE)
+    drop = db.store.base.drop
+
+    def slow(table: int) -> None:
+        monkeypatch.setattr(db.store.base, "drop", drop)
+        db.sql("DROP TABLE t")
+        db.sql(CREATE)
+        drop(table)
+
+    monkeypatch.setattr(db.store.base, "drop", slow)
+    db.sql("DROP TABLE t")
+    db.table("t").put({"id": 1, "v": 1})
+    assert db.sql("SELECT * FROM t").to_pylist() == [{"id": 1, "v": 1}]
+
+
+def test_an_update_meets_a_drop_with_the_tables_name(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    db.sql(CREATE)
+    db.table("t").put({"id": 1, "v": 1})
+    broken_off(db, monkeypatch, marked=True)
+    for statement in ("UPDATE t SET v = 2", "DELETE FROM t", "INSERT INTO t VALUES (2, 2)", "SELECT * FROM t"):
+        with pytest.raises(Dropped, match="table t was dropped"):
+            db.sql(statement).to_arrow()
+
+
+def test_an_epoch_that_loads_from_a_table_that_is_dropped_meanwhile_goes_on(db: Database) -> None:
+    db.sql(CREATE)
+    db.sql("CREATE TABLE other (id INT PRIMARY KEY)")
+    db.sql("CREATE MATERIALIZED VIEW w AS SELECT v, count(*) AS n FROM t GROUP BY v")
+    db.sql("CREATE MATERIALIZED VIEW o AS SELECT count(*) AS n FROM other")
+    db.table("t").put_many([{"id": i, "v": i} for i in range(100)])
+    db.table("other").put({"id": 1})
+    local = LocalRunner(db.store)
+
+    class Dropping:
+        def run(self, intent: Any) -> Any:
+            if intent.load is not None and "t" in db.state().tables:
+                db.sql("DROP MATERIALIZED VIEW w")
+                db.sql("DROP TABLE t")
+            return local.run(intent)
+
+    db._runner = Dropping()
+    db.catch_up(max_rows=10)
+    assert "t" not in db.state().tables
+    assert list(db.view("o").scan()) == [{"n": 1}]
+
+
+# ---------------------------------------------------------------- rows that are nobody's
+
+
+def left(store: Any, table: int) -> bool:
+    """Whether a base table has rows in the file, whoever may read them."""
+    start = table.to_bytes(4, "big")
+
+    def body(transaction: Any) -> bool:
+        with transaction.cursor() as cursor:
+            return bool(cursor.set_range(start) and cursor.key().startswith(start))
+
+    return bool(store.base._environment.read(body))
+
+
+def large(path: Path, monkeypatch: pytest.MonkeyPatch, **options: Any) -> tuple[Database, int]:
+    """A database in which a table was dropped that takes many steps to remove."""
+    monkeypatch.setattr(dropping, "_ROWS_PER_STEP", 50)
+    monkeypatch.setattr("belvedere.statements._RECLAIM", 0.0)
+    db = belvedere.open(str(path), slots=2, **options)
+    db._runner = LocalRunner(db.store)
+    db.sql(CREATE)
+    db.table("t").put_many([{"id": i, "v": i} for i in range(2_000)])
+    number = db.table("t")._definition.id
+    db.sql("DROP TABLE t")
+    assert left(db.store, number)
+    return db, number
+
+
+def test_what_a_drop_leaves_is_removed_by_a_pipeline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("belvedere.pipeline.coordinator._CLEANING", 0.0)
+    db, number = large(tmp_path / "db", monkeypatch)
+    with db:
+        pipeline = db.start()
+        gone = belvedere.readers.waiting.wait_until(lambda: not left(db.store, number) or None, 60)
+        pipeline.stop()
+        assert gone
+
+
+def test_what_a_drop_leaves_is_removed_by_further_drops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    db, number = large(tmp_path / "db", monkeypatch)
+    with db:
+        for _ in range(50):
+            db.sql("DROP TABLE IF EXISTS t")
+        assert not left(db.store, number)
+
+
+def test_a_full_store_uses_the_room_of_dropped_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    db, number = large(tmp_path / "db", monkeypatch, map_size=1 << 18, max_size=1 << 19)
+    with db:
+        db.store.base.trim("log", db.store.base.end()["log"])
+        db.sql("CREATE TABLE u (id INT PRIMARY KEY, s STRING)")
+        u, rows = db.table("u"), 0
+        while left(db.store, number):  # a put that finds no room removes them, and is done then
+            db.store.base.trim("log", u.put({"id": rows, "s": "x" * 9_000}))
+            rows += 1
+        used, most = db.store.base.room()
+        assert used > most // 2
+        assert db.sql("SELECT count(*) AS n FROM u").to_pylist() == [{"n": rows}]
+
+
+def test_the_tables_of_a_dropped_view_are_removed_in_portions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dropping, "_ROWS_PER_STEP", 50)
+    monkeypatch.setattr("belvedere.pipeline.coordinator._CLEANING", 0.001)
+    with belvedere.open(str(tmp_path / "db"), slots=2) as db:
+        db._runner = LocalRunner(db.store)
+        db.sql(CREATE)
+        db.sql("CREATE MATERIALIZED VIEW w AS SELECT id, v FROM t")
+        db.table("t").put_many([{"id": i, "v": i} for i in range(2_000)])
+        db.catch_up()
+        table = db.state().view("w").planned.sink.table
+        db.sql("DROP MATERIALIZED VIEW w")
+        coordinator = db._coordinator(belvedere.pipeline.coordinator.Settings())
+        assert coordinator.acquire()
+        steps = 0
+        while coordinator.step() is not None or db.store.catalog.read(lambda t: t.scan("garbage/")):
+            steps += 1
+            assert steps < 200
+        coordinator.release()
+        assert steps > 2
+        environments = db.store._environments if isinstance(db.store, EmbeddedStore) else []
+        assert len(environments) == 4
+        start = table.to_bytes(4, "big")
+        for environment in environments[2:]:
+            assert not environment.read(lambda t: t.cursor().set_range(start) and t.cursor().key().startswith(start))
