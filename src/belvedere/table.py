@@ -6,14 +6,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from belvedere.changelog.rows import check_names, to_arrow, to_mask
 from belvedere.changelog.values import plain
 from belvedere.encoding import MAX_KEY, dict_decoder, prefix_range, too_long
 from belvedere.encoding.one_row import DictDecoder
 from belvedere.errors import SchemaError, StoreFull
+from belvedere.libraries import pa, pc
 from belvedere.readers.base_rows import codecs, decode_rows
 from belvedere.readers.rows import check_limit, key_tuple
 from belvedere.stores.base import Store

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-import pyarrow as pa
-
 from belvedere.errors import Stale
+from belvedere.libraries import pa
 from belvedere.readers.cut import CatalogCache, Cut, at_cut, check_readable, open_cut
 from belvedere.readers.points import PointRead, point_read
 from belvedere.readers.problems import problems

@@ -8,11 +8,11 @@ from typing import Annotated
 import typer
 
 from belvedere.cli.options import Json, Master, MaxRows
-from belvedere.cli.place import MASTER, database
 from belvedere.cli.tables import console, new_table, plural
+from belvedere.cli.terminal import MASTER, database
 from belvedere.cli.values import to_json
 from belvedere.pipeline.coordinator import EpochReport
-from belvedere.pipeline.handle import check_seconds
+from belvedere.readers.waiting import check_seconds
 from belvedere.status import Status
 from belvedere.views.definitions import LOADING, REQUESTED
 

@@ -28,8 +28,8 @@ from belvedere.cli.import_files import (
     read_parquet,
 )
 from belvedere.cli.options import TableName
-from belvedere.cli.place import database
 from belvedere.cli.tables import console, plural
+from belvedere.cli.terminal import database
 from belvedere.errors import SchemaError, StoreFull
 from belvedere.table import BATCH, Table
 

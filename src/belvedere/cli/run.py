@@ -10,11 +10,12 @@ from rich.live import Live
 from rich.spinner import Spinner
 
 from belvedere.cli.options import Master, MaxRows
-from belvedere.cli.place import MASTER, database
 from belvedere.cli.signals import Stop, stopping
 from belvedere.cli.tables import console, plural
+from belvedere.cli.terminal import MASTER, database
 from belvedere.database import Database
-from belvedere.pipeline.handle import AWAITING_LEASE, Pipeline, check_seconds
+from belvedere.pipeline.handle import AWAITING_LEASE, Pipeline
+from belvedere.readers.waiting import check_seconds
 from belvedere.status import this_process
 from belvedere.views.definitions import LIVE
 

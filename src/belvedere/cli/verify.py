@@ -11,8 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from belvedere.cli.options import Json, Master
-from belvedere.cli.place import MASTER, database
 from belvedere.cli.tables import console, new_table, plural
+from belvedere.cli.terminal import MASTER, database
 from belvedere.cli.values import to_json, to_text
 from belvedere.database import Database
 from belvedere.errors import ViewNotReady

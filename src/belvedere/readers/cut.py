@@ -16,10 +16,9 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, TypeVar
 
-import pyarrow as pa
-
 from belvedere.encoding import prefix_range, slot_of
 from belvedere.errors import CatalogError, Stale, ViewInError, ViewNotReady
+from belvedere.libraries import pa, pc
 from belvedere.readers.rows import ViewRows
 from belvedere.stores.base import Store
 from belvedere.types import Epoch
@@ -98,7 +97,7 @@ class Cut:
             return shape.schema.arrow.empty_table()
         if ordered and len(batches) > 1:
             keys, values = (pa.concat_arrays([b[i] for b in batches]) for i in (0, 1))
-            order = pa.compute.sort_indices(keys)
+            order = pc.sort_indices(keys)
             batches = [(keys.take(order), values.take(order))]
         return pa.concat_tables([shape.decode(k, v) for k, v in batches])
 

@@ -12,14 +12,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-
 from belvedere.encoding import KeyCodec, RowCodec, dict_decoder
 from belvedere.errors import SchemaError
+from belvedere.libraries import np, pa
 from belvedere.operators.arrange import Arrange
 from belvedere.operators.sinks import BagSink, counts_of
-from belvedere.sql.planner import Sink
+from belvedere.sql.planned import Sink
 from belvedere.types import Key, Row, Schema
 from belvedere.views.definitions import ViewDefinition
 

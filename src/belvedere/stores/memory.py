@@ -17,9 +17,8 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-import pyarrow as pa
-
 from belvedere.errors import Conflict, Stale, StoreError
+from belvedere.libraries import pa
 from belvedere.stores.base import BaseTables, Catalog, CatalogTransaction, LogBlock, StateTables, TableId
 from belvedere.stores.memory_state import Batch, MemoryState, Rules, batches, binary, inside
 from belvedere.types import Position

@@ -21,8 +21,6 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from belvedere.errors import CatalogError, SchemaError
-from belvedere.sql.names import check_names
-from belvedere.sql.planner import plan_view
 from belvedere.stores.base import CatalogTransaction, Store
 from belvedere.types import Epoch, Position, Schema
 from belvedere.views.definitions import DROPPED, LIVE, LOADING, REQUESTED, TableDefinition, ViewDefinition, ViewStatus
@@ -140,6 +138,8 @@ def create_table(store: Store, name: str, schema: Schema, before_images: bool, i
 
 
 def _check_table(name: str, schema: Schema) -> None:
+    from belvedere.sql.names import check_names  # SQL is loaded to change the catalog, not to read it
+
     check_names("the table", [name])
     check_names(f"a column of table {name}", schema.names)
     if not schema.key:
@@ -171,6 +171,9 @@ def create_view(
     store: Store, name: str, select: str, key: Sequence[str], consistency: str, replace_it: bool = False, if_not_exists: bool = False
 ) -> bool:
     """Register a view as requested; a coordinator loads it and makes it live between two epochs (rule R7)."""
+    from belvedere.sql.names import check_names
+    from belvedere.sql.planner import plan_view
+
     check_names("the view", [name])
 
     def body(t: CatalogTransaction) -> bool:

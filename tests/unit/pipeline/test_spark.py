@@ -7,6 +7,7 @@ import pytest
 import belvedere
 from belvedere.errors import PipelineError
 from belvedere.pipeline import spark
+from belvedere.pipeline.session import session
 
 
 @pytest.mark.parametrize("wanted", ["abc", "-5", "20", ""])
@@ -19,6 +20,6 @@ def test_a_wrong_priority_is_refused_with_what_to_give(monkeypatch: pytest.Monke
 @pytest.mark.parametrize("master", ["nonsense", "", "local[", "local[2", "spark:/host:7077", "localhost:7077"])
 def test_a_wrong_master_is_refused_before_java_starts(master: str) -> None:
     with pytest.raises(PipelineError, match=r"is no Spark master: give local\[\*\]"):
-        spark.session(master)
+        session(master)
     with pytest.raises(PipelineError, match=r"is no Spark master"):
         belvedere.open("memory:", master=master)

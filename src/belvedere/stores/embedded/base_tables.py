@@ -6,10 +6,9 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import pyarrow as pa
-
 from belvedere.encoding.order import stable_order
 from belvedere.errors import Conflict, StoreError
+from belvedere.libraries import pa
 from belvedere.stores.base import LogBlock, TableId
 from belvedere.stores.embedded import blocks, log, records
 from belvedere.stores.embedded.environment import MAX_KEY, Environment, Transaction
