@@ -11,8 +11,10 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,21 +26,51 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _ASKED = {signal.SIGINT, signal.SIGTERM}
+_SIMILAR = 0.88  # one letter of a short name too much or too little; of 1,355 names of Spark 4.3
 _PATIENCE = 10.0  # seconds that a JVM gets to remove its files
 
 
 def is_running() -> bool:
-    """Whether this process has a Spark session already, ours or the user's."""
+    """Whether this process has a Spark session already, ours or the user's, whose JVM is alive."""
     pyspark = sys.modules.get("pyspark")
-    return pyspark is not None and pyspark.SparkContext._active_spark_context is not None
+    if pyspark is None or pyspark.SparkContext._active_spark_context is None:
+        return False
+    process = getattr(pyspark.SparkContext._gateway, "proc", None)
+    if process is None or process.poll() is None:
+        return True
+    _forget()
+    return False
 
 
-def launched(master: str, settings: Mapping[str, str], log: Path) -> SparkSession:
+def launched(master: str, settings: Mapping[str, str], wanted: Iterable[str], log: Path) -> SparkSession:
+    """A session in a JVM of its own, which prints to the log."""
     ensure_java()
     os.environ["PYSPARK_PYTHON"] = sys.executable  # else workers run the system's interpreter, without our packages
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    with log.open("ab") as output, _terminated_by_exception(), _ended_on_failure(output):
-        return made(master, settings)
+    with log.open("ab") as output, _ended_on_failure(output):
+        session = made(master, settings)
+        _check_known(session, wanted)
+    _log_errors_of(session.sparkContext._accumulatorServer, log)
+    return session
+
+
+def _check_known(session: SparkSession, wanted: Iterable[str]) -> None:
+    """Refuse a setting that is nearly one of Spark's own. Others may belong to a plug-in, or to a part that is not loaded."""
+    entries: Any = getattr(session._jvm, "org.apache.spark.internal.config.ConfigEntry$")
+    known = getattr(entries, "MODULE$").knownConfigs().keySet().toString()[1:-1].split(", ")
+    for key in set(wanted) - set(known):
+        for meant in get_close_matches(key, known, 1, _SIMILAR):
+            raise PipelineError(f"Spark has no setting {key}: write {meant}, if that is what you mean")
+
+
+def _log_errors_of(server: Any, log: Path) -> None:
+    """PySpark's server for accumulators prints a traceback when the JVM goes away."""
+
+    def noted(request: Any, address: Any) -> None:
+        with log.open("a", encoding="utf-8") as file:
+            traceback.print_exc(file=file)
+
+    server.handle_error = noted
 
 
 def made(master: str, settings: Mapping[str, str]) -> SparkSession:
@@ -128,7 +160,7 @@ def _forget() -> None:
 
 
 @contextmanager
-def _terminated_by_exception() -> Iterator[None]:
+def terminated_by_exception() -> Iterator[None]:
     """SIGTERM as an exception, where it would just end the process and nobody could clean up."""
     if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
         yield

@@ -12,7 +12,7 @@ import os
 import sys
 import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,19 +32,30 @@ def session(master: str = "local[*]", conf: Mapping[str, str] | None = None) -> 
     """A Spark session for this process, made if there is none; in local mode failed tasks are retried."""
     check_master(master)
     check_conf(conf or {})
-    from belvedere.pipeline.launch import is_running, launched, made
+    from belvedere.pipeline.launch import is_running, launched, made, terminated_by_exception
 
-    settings = {**_settings(master), **(conf or {})}
-    with _lock:
-        found = made(master, settings) if is_running() else launched(master, settings, _open_log())
-    _check_taken(found, conf or {})
-    return found
+    wanted = conf or {}
+    settings = {**_settings(master), **wanted}
+    with _lock, terminated_by_exception():
+        if not is_running():
+            return launched(master, settings, wanted, _open_log())
+        _check_same(_started_with(), {key: value for key, value in wanted.items() if not key.startswith("spark.sql.")})
+        found = made(master, settings)
+        _check_same(lambda key: found.conf.get(key, None), wanted)
+        return found
 
 
-def _check_taken(found: SparkSession, conf: Mapping[str, str]) -> None:
+def _started_with() -> Callable[[str], str | None]:
+    """The settings of the session that is running."""
+    from pyspark import SparkContext
+
+    return SparkContext.getOrCreate().getConf().get
+
+
+def _check_same(present: Callable[[str], str | None], wanted: Mapping[str, str]) -> None:
     """A process has one JVM: most settings are those of the session that was first."""
-    for key, value in conf.items():
-        if found.conf.get(key, None) != value:
+    for key, value in wanted.items():
+        if present(key) != value:
             advice = "stop it first, or give it that setting"
             raise PipelineError(f"{key} cannot be changed, this process has a Spark session already: {advice}")
 
@@ -90,18 +101,32 @@ def _open_log() -> Path:
     os.close(file)
     _log = Path(name)
     atexit.register(_remove, _log, os.getpid())
-    _redirect(logging.getLogger("py4j"), _log)
+    _redirect(_log)
     return _log
 
 
-def _redirect(logger: logging.Logger, file: Path) -> None:
-    """When the JVM dies, PySpark's connection logs a traceback for every call that follows."""
-    handler = logging.FileHandler(file)
-    handler.setFormatter(logging.Formatter("%(asctime)s %(name)s %(levelname)s %(message)s"))
-    for old in logger.handlers[:]:
-        logger.removeHandler(old)
-    logger.addHandler(handler)
-    logger.propagate = False
+class _ConnectionLog(logging.Filter):
+    """Takes what PySpark's connection logs, also at the root, to a file: when the JVM dies, a traceback for every call that follows."""
+
+    def __init__(self, file: Path) -> None:
+        super().__init__()
+        self._handler = logging.FileHandler(file, delay=True)
+        self._handler.setFormatter(logging.Formatter("%(asctime)s %(name)s %(levelname)s %(message)s"))
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if Path(record.pathname).parent.name != "py4j":
+            return True
+        self._handler.handle(record)
+        return False
+
+
+def _redirect(file: Path) -> None:
+    taken = _ConnectionLog(file)
+    for name in (None, "py4j", "py4j.java_gateway", "py4j.clientserver"):
+        logger = logging.getLogger(name)
+        for old in [f for f in logger.filters if isinstance(f, _ConnectionLog)]:
+            logger.removeFilter(old)
+        logger.addFilter(taken)
 
 
 def _remove(path: Path, process: int) -> None:

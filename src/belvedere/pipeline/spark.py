@@ -24,6 +24,7 @@ from belvedere.pipeline.intent import Intent
 from belvedere.pipeline.ledger import load_plan
 from belvedere.pipeline.manager import Ack, Envelope, ack_to_json
 from belvedere.pipeline.plan import EpochPlan
+from belvedere.pipeline.session import with_log
 from belvedere.pipeline.width import Width
 from belvedere.readers.to_spark import Batches, map_in_arrow
 from belvedere.stores.base import Store
@@ -88,17 +89,22 @@ class SparkRunner:
         return map_in_arrow(self.spark.range(0, tasks, 1, tasks), task, ENVELOPE)
 
     def _collect(self, frame: DataFrame, intent: Intent) -> list[Ack]:
+        from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
 
-        context = self.spark.sparkContext
-        context.setJobGroup(f"belvedere-{intent.epoch}", f"epoch {intent.epoch}: {intent.kind}, {intent.operations} operations")
+        about = f"epoch {intent.epoch}: {intent.kind}, {intent.operations} operations"
         try:
+            self.spark.sparkContext.setJobGroup(f"belvedere-{intent.epoch}", about)
             rows = frame.collect()  # acks only: levels before the last send their envelopes on
         except PySparkException as error:
             if _STALE in str(error):
                 raise Stale(f"an attempt of epoch {intent.epoch} met its future") from error
             hint = "It is run again at the next start; if it keeps failing because of a view, drop that view first"
-            raise PipelineError(f"epoch {intent.epoch} failed in Spark: {_cause(str(error))}. {hint}") from error
+            raise PipelineError(with_log(f"epoch {intent.epoch} failed in Spark: {_cause(str(error))}. {hint}")) from error
+        except (Py4JError, OSError) as error:
+            what = f"epoch {intent.epoch} is not finished, as Spark's Java process has ended or does not answer"
+            hint = "Close the database and open it again, which starts another; the epoch is then run again"
+            raise PipelineError(with_log(f"{what}. {hint}")) from error
         return checked([_ack(bytes(row["payload"])) for row in rows], intent)
 
 
