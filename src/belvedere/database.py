@@ -145,6 +145,7 @@ class Database:
         from belvedere.pipeline.handle import Pipeline, interval
 
         settings, checked = _settings(max_rows), interval(trigger)  # before Spark is started for them
+        self.state()  # of a closed database: not in the thread that would be started
         self._pipelines.append(Pipeline(self._coordinator(settings), checked))
         return self._pipelines[-1]
 

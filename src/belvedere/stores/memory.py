@@ -15,11 +15,12 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from belvedere.errors import Conflict, Stale, StoreError
 from belvedere.libraries import pa
 from belvedere.stores.base import BaseTables, Catalog, CatalogTransaction, LogBlock, StateTables, TableId
+from belvedere.stores.closed import Closed
 from belvedere.stores.memory_state import Batch, MemoryState, Rules, batches, binary, inside
 from belvedere.types import Position
 
@@ -50,7 +51,11 @@ class MemoryStore:
         pass
 
     def close(self) -> None:
-        pass
+        """Idempotent, as the rest is unreachable then. Who keeps the catalog itself is told too."""
+        closed: Any = Closed(self.url)
+        if isinstance(self.catalog, MemoryCatalog):
+            self.catalog._point = closed
+        self.catalog = self.base = self.state = closed
 
 
 class _Transaction:

@@ -19,6 +19,7 @@ from typing import Any
 
 from belvedere.errors import StoreError
 from belvedere.stores.base import BaseTables, Catalog, StateTables
+from belvedere.stores.closed import Closed
 from belvedere.stores.embedded import environment, holder, pages
 from belvedere.stores.embedded.base_tables import EmbeddedBase
 from belvedere.stores.embedded.catalog import EmbeddedCatalog
@@ -41,8 +42,9 @@ class EmbeddedStore:
         self._options = {"map_size": map_size, "max_size": max_size}
         folders = [os.path.join(path, name) for name in ("catalog", "base", *(f"slots/{slot:03}" for slot in range(slots)))]
         self._environments: list[Environment] = [environment.acquire(folder, map_size, max_size) for folder in folders]
-        self.catalog: Catalog = EmbeddedCatalog(self._environments[0])
-        self.base: BaseTables = EmbeddedBase(self._environments[1])
+        self._parts = EmbeddedCatalog(self._environments[0]), EmbeddedBase(self._environments[1])
+        self.catalog: Catalog = self._parts[0]
+        self.base: BaseTables = self._parts[1]
         self.state: StateTables = EmbeddedState(self._environments[2:])
 
     @classmethod
@@ -70,7 +72,9 @@ class EmbeddedStore:
         with _cache_lock:
             if _cache.get(self.path) is self:
                 del _cache[self.path]
-        closed: Any = _Closed(self.path)
+        closed: Any = Closed(self.path)
+        # Who reads often keeps a part itself, not the store: the part must not answer either, whoever else uses the files.
+        self._parts[0]._environment = self._parts[1]._environment = closed
         self.catalog = self.base = self.state = closed
         environments, self._environments = self._environments, []
         for each in environments:
@@ -84,16 +88,6 @@ class EmbeddedStore:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _open_cached, (self.path, self._options)
-
-
-class _Closed:
-    """Stands for the parts of a store that is closed, also while another object of this process uses its files."""
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-
-    def __getattr__(self, name: str) -> Any:
-        raise StoreError(f"{self._path} is closed: open the store again")
 
 
 _cache: dict[str, EmbeddedStore] = {}
