@@ -175,6 +175,11 @@ class Database:
         inner._token, inner._timeout = Token(), timeout
         yield inner
 
+    @property
+    def is_session(self) -> bool:
+        """Whether reads of views may have to wait for writes."""
+        return self._token is not None
+
     def wrote(self, position: Position) -> None:
         """Note a write of this session."""
         if self._token is not None:

@@ -18,7 +18,7 @@ from belvedere.stores.base import Store
 from belvedere.types import Key, Position, Row, Schema
 from belvedere.views.definitions import TableDefinition
 
-BATCH = 100_000  # operations per transaction: a larger call is several transactions, each whole or not at all
+BATCH = 100_000  # operations per transaction: a larger call is several transactions, each whole or not at all; rows per read
 
 
 class Table:
@@ -115,7 +115,7 @@ class Table:
     def scan(self, prefix: Sequence[Any] | Key = (), limit: int | None = None) -> Iterator[Row]:
         """Rows in key order, all or those whose key begins with `prefix`."""
         left = check_limit(limit)
-        for batch in self.batches(prefix):
+        for batch in self.batches(prefix, BATCH if left is None else min(left, BATCH) or 1):
             rows = batch.to_pylist() if left is None else batch.slice(0, left).to_pylist()
             yield from rows
             if left is not None and (left := left - len(rows)) <= 0:
@@ -124,12 +124,12 @@ class Table:
     def to_arrow(self) -> pa.Table:
         return pa.concat_tables([self.schema.arrow.empty_table(), *self.batches()])
 
-    def batches(self, prefix: Sequence[Any] | Key = ()) -> Iterator[pa.Table]:
-        """The same as Arrow tables, one snapshot for all of them."""
+    def batches(self, prefix: Sequence[Any] | Key = (), size: int = BATCH) -> Iterator[pa.Table]:
+        """The same as Arrow tables of at most `size` rows, one snapshot for all of them."""
         values = key_tuple(prefix)
         low, high = prefix_range(self._keys.encode_one(values)) if values else (b"", None)
         with self._store.base.snapshot() as snapshot:
-            for keys, data in snapshot.scan(self._definition.id, low, high):
+            for keys, data in snapshot.scan(self._definition.id, low, high, size):
                 yield pa.table(decode_rows(self.schema, keys, data), schema=self.schema.arrow)
 
     def _write(self, keys: pa.BinaryArray, values: pa.BinaryArray) -> Position:

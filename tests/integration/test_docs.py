@@ -55,7 +55,7 @@ def spark() -> Iterator[None]:
     from belvedere.pipeline.session import session
 
     others = SparkContext._active_spark_context
-    found = session(**{"spark.sql.shuffle.partitions": "2"})
+    found = session(conf={"spark.sql.shuffle.partitions": "2"})
     yield
     if others is None:
         found.stop()
