@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -124,7 +124,7 @@ class Table:
     def to_arrow(self) -> pa.Table:
         return pa.concat_tables([self.schema.arrow.empty_table(), *self.batches()])
 
-    def batches(self, prefix: Sequence[Any] | Key = (), size: int = BATCH) -> Iterator[pa.Table]:
+    def batches(self, prefix: Sequence[Any] | Key = (), size: int = BATCH) -> Generator[pa.Table, None, None]:
         """The same as Arrow tables of at most `size` rows, one snapshot for all of them."""
         values = key_tuple(prefix)
         low, high = prefix_range(self._keys.encode_one(values)) if values else (b"", None)

@@ -63,3 +63,19 @@ def test_every_call_says_that_the_database_is_closed(tmp_path: Path, kind: str) 
     if other is not None:
         assert other.view("w").get(1) == {"v": 1, "n": 1}
         other.close()
+
+
+@pytest.mark.parametrize("kind", ["memory", "embedded", "embedded, and another has it open"])
+def test_a_read_that_is_under_way_when_the_database_is_closed_can_be_given_up(tmp_path: Path, kind: str) -> None:
+    url = "memory:" if kind == "memory" else str(tmp_path / "d")
+    db = belvedere.open(url, slots=2)
+    other = belvedere.open(url) if kind.endswith("open") else None
+    db.sql("CREATE TABLE t (id INT, PRIMARY KEY (id))")
+    db.table("t").put_many([{"id": i} for i in range(10)])
+    batches = db.table("t").batches(size=3)
+    assert next(batches).num_rows == 3
+    db.close()
+    batches.close()
+    if other is not None:
+        assert len(list(other.table("t").scan())) == 10
+        other.close()

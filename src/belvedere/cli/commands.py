@@ -78,7 +78,19 @@ COMMANDS = (
             "belvedere import orders orders.csv",
             "belvedere import orders orders.parquet --batch 100000",
             "belvedere import orders dirty.jsonl --skip-bad",
+            "belvedere import orders wide.parquet --ignore-others",
             "zcat orders.csv.gz | belvedere import orders - --format csv",
+        ),
+    ),
+    Listed(
+        "export",
+        "export",
+        READ_AND_WRITE,
+        "Write the rows of a table or view to a file.",
+        (
+            "belvedere export revenue revenue.parquet",
+            "belvedere export orders orders.csv --null '\\N'",
+            "belvedere export by_customer - c17 --format jsonl | gzip > c17.jsonl.gz",
         ),
     ),
     Listed(

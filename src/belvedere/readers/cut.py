@@ -90,9 +90,7 @@ class Cut:
     def rows(self, view: ViewDefinition, prefix: Sequence[Any] = (), ordered: bool = False, limit: int | None = None) -> pa.Table:
         """All rows of a view whose key begins with the values of `prefix`; with a limit at least the first so many of each slot."""
         shape = ViewRows.of(view)
-        low, high = prefix_range(shape.prefix(prefix)) if prefix else (b"", None)
-        owner = shape.owner(prefix) if prefix else None
-        batches = list(self.scan(view, low, high, limit, None if owner is None else [slot_of(owner, self.store.state.slots)]))
+        batches = list(self._under(view, shape, prefix, limit))
         if not batches:
             return shape.schema.arrow.empty_table()
         if ordered and len(batches) > 1:
@@ -100,6 +98,21 @@ class Cut:
             order = pc.sort_indices(keys)
             batches = [(keys.take(order), values.take(order))]
         return pa.concat_tables([shape.decode(k, v) for k, v in batches])
+
+
+    def batches(self, view: ViewDefinition, prefix: Sequence[Any] = ()) -> Iterator[pa.Table]:
+        """The same rows in parts, in no particular order."""
+        shape = ViewRows.of(view)
+        for keys, values in self._under(view, shape, prefix, None):
+            yield from shape.decode_parts(keys, values)
+
+    def _under(
+        self, view: ViewDefinition, shape: ViewRows, prefix: Sequence[Any], limit: int | None
+    ) -> Iterator[tuple[pa.BinaryArray, pa.BinaryArray]]:
+        """Records whose key begins with the values of `prefix`."""
+        low, high = prefix_range(shape.prefix(prefix)) if prefix else (b"", None)
+        owner = shape.owner(prefix) if prefix else None
+        return self.scan(view, low, high, limit, None if owner is None else [slot_of(owner, self.store.state.slots)])
 
 
 @contextmanager

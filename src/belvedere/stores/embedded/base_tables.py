@@ -89,11 +89,12 @@ class EmbeddedBase:
 
     @contextmanager
     def snapshot(self) -> Iterator[EmbeddedSnapshot]:
-        transaction = self._environment.begin_read()
+        environment = self._environment  # it stays the one to end in, also when the store has been closed meanwhile
+        transaction = environment.begin_read()
         try:
             yield EmbeddedSnapshot(transaction)
         finally:
-            self._environment.end_read(transaction)
+            environment.end_read(transaction)
 
     def end(self) -> dict[str, Position]:
         return {log.STREAM: self._environment.read(log.ends)[0]}
