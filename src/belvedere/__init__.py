@@ -19,7 +19,7 @@ How the code is laid out, in the order in which data flows:
     readers/      5 what is seen       cuts, rows, sessions, DataFrames
     pipeline/     the graph on Spark: intents, view managers, ledger, coordinator, verify, repair
     stores/       plug-ins: base (the contract), memory (the specification), embedded
-    database.py, table.py, view.py, statements.py, result.py, status.py     what users hold in their hands
+    database.py, table.py, view.py, statements.py, result.py, preview.py, status.py     what users hold in their hands
     cli/, bench/  the command line, the benchmark
 """
 

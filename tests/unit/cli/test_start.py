@@ -108,3 +108,24 @@ def test_public_names_are_found_and_listed() -> None:
     assert all(getattr(belvedere, name).__module__.startswith("belvedere.") for name in belvedere.__all__)
     with pytest.raises(AttributeError, match="module 'belvedere' has no attribute 'Databse'"):
         belvedere.Databse  # noqa: B018  # the same
+
+
+INTERRUPTED = """
+import sys
+wanted = sys.argv[1]
+class CtrlC:
+    def find_spec(self, name, path, target=None):
+        if name == wanted:
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, CtrlC())
+from belvedere.cli import main
+sys.argv = ["belvedere", *sys.argv[2:]]
+main()
+"""
+
+
+@pytest.mark.parametrize("module", ["typer", "belvedere.cli.app", "rich.console", "belvedere.cli.get", "lmdb", "belvedere.stores.embedded"])
+def test_ctrl_c_while_it_loads_ends_it_like_at_any_other_time(shop: Path, module: str) -> None:
+    command = [sys.executable, "-c", INTERRUPTED, module, "--db", str(shop), "get", "t", "1"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
