@@ -22,7 +22,7 @@ FUNCTION_LINES = 60
 # A line may import itself and the lines above it. A name is a module or a package of belvedere;
 # a dotted one, such as `sql.passes`, places a part of a package apart from the rest.
 LAYERS: list[set[str]] = [
-    {"errors", "types", "processes"},
+    {"errors", "types", "processes", "libraries"},
     {"encoding"},
     {"changelog", "changes"},
     {"sql.expressions"},
@@ -34,13 +34,13 @@ LAYERS: list[set[str]] = [
 ]
 # These stand beside the layers and import nothing of belvedere but what is listed.
 PLUGINS: dict[str, set[str]] = {
-    "stores": {"errors", "types", "processes", "encoding", "changelog"},
-    "sources": {"errors", "types", "encoding", "changelog"},
+    "stores": {"errors", "types", "processes", "libraries", "encoding", "changelog"},
+    "sources": {"errors", "types", "libraries", "encoding", "changelog"},
     "consistency": {"errors", "types"},
 }
 # What the layers see of the plug-ins: the contract and the loader, from `changes` upwards.
 CONTRACTS = {"stores", "stores.base", "sources", "sources.base"}
-BELOW_CONTRACTS = {"errors", "types", "processes", "encoding", "changelog"}
+BELOW_CONTRACTS = {"errors", "types", "processes", "libraries", "encoding", "changelog"}
 # Packages that may import everything and that no layer but the last imports. So may all other modules directly in belvedere.
 FREE = {"bench", "cost"}
 

@@ -19,19 +19,48 @@ How the code is laid out, in the order in which data flows:
     readers/      5 what is seen       cuts, rows, sessions, DataFrames
     pipeline/     the graph on Spark: intents, view managers, ledger, coordinator, verify, repair
     stores/       plug-ins: base (the contract), memory (the specification), embedded
-    database.py, table.py, view.py, statements.py, result.py, status.py     what users hold in their hands
+    database.py, table.py, view.py, statements.py, result.py, preview.py, status.py     what users hold in their hands
     cli/, bench/  the command line, the benchmark
 """
 
-from belvedere.database import Database, open
-from belvedere.errors import BelvedereError
-from belvedere.pipeline.coordinator import EpochReport
-from belvedere.pipeline.handle import Pipeline
-from belvedere.pipeline.verify import Verification
-from belvedere.result import Result
-from belvedere.status import Status
-from belvedere.table import Table
-from belvedere.view import View
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from belvedere.database import Database, open
+    from belvedere.errors import BelvedereError
+    from belvedere.pipeline.coordinator import EpochReport
+    from belvedere.pipeline.handle import Pipeline
+    from belvedere.pipeline.verify import Verification
+    from belvedere.result import Result
+    from belvedere.status import Status
+    from belvedere.table import Table
+    from belvedere.view import View
 
 __version__ = "0.1.0"
 __all__ = ["BelvedereError", "Database", "EpochReport", "Pipeline", "Result", "Status", "Table", "Verification", "View", "open"]
+
+_HOMES = {
+    "BelvedereError": "errors",
+    "Database": "database",
+    "EpochReport": "pipeline.coordinator",
+    "Pipeline": "pipeline.handle",
+    "Result": "result",
+    "Status": "status",
+    "Table": "table",
+    "Verification": "pipeline.verify",
+    "View": "view",
+    "open": "database",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """A public name is loaded when it is first used: the command line, whose modules are below here too, needs few of them."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = globals()[name] = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -5,24 +5,15 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
-from belvedere import statements
-from belvedere.errors import CatalogError, LeaseLost, SqlError, Stale, StoreError, Timeout
-from belvedere.pipeline.coordinator import Coordinator, EpochReport, Runner, Settings
-from belvedere.pipeline.handle import Pipeline, check_seconds, interval
-from belvedere.pipeline.local import LocalRunner
-from belvedere.pipeline.repair import repair
-from belvedere.pipeline.spark import check_master
-from belvedere.pipeline.verify import Verification, verify
+from belvedere.errors import CatalogError, LeaseLost, PipelineError, SqlError, Stale, StoreError, Timeout
+from belvedere.pipeline.choices import check_conf, check_master
 from belvedere.readers.cut import CatalogCache
 from belvedere.readers.session import Token, await_token
-from belvedere.readers.waiting import wait_until
-from belvedere.result import Result
-from belvedere.sql.dialect import split
-from belvedere.status import Status, read_status
+from belvedere.readers.waiting import check_seconds, wait_until
 from belvedere.stores.registry import open_store
 from belvedere.table import Table
 from belvedere.types import Position
@@ -31,24 +22,40 @@ from belvedere.views.catalog import CatalogState, Head, read_state
 from belvedere.views.definitions import LIVE
 from belvedere.views.soundness import check_sound
 
+# SQL and the pipeline are loaded by the calls that need them: a program that reads and writes rows starts in a fraction of the time.
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from belvedere.pipeline.coordinator import Coordinator, EpochReport, Runner, Settings
+    from belvedere.pipeline.handle import Pipeline
+    from belvedere.pipeline.verify import Verification
+    from belvedere.result import Result
+    from belvedere.status import Status
 
 
 class Database:
     """Open one with `belvedere.open`. Writers, readers and the pipeline may be different processes at the same time."""
 
     def __init__(
-        self, url: str, spark: SparkSession | None = None, master: str = "local[*]", runner: Runner | None = None, **options: Any
+        self,
+        url: str,
+        spark: SparkSession | None = None,
+        master: str = "local[*]",
+        spark_conf: Mapping[str, str] | None = None,
+        runner: Runner | None = None,
+        **options: Any,
     ) -> None:
         check_master(master)
+        check_conf(spark_conf or {})
+        if spark is not None and spark_conf:
+            raise PipelineError("spark_conf is for a session of our own: give the settings to the session that you pass, or pass none")
         self.store = open_store(url, **options)
         try:
             check_sound(self.store)
         except BaseException:  # whatever it was, nobody gets this store, so nobody would close it
             self.store.close()
             raise
-        self.master = master
+        self.master, self.spark_conf = master, dict(spark_conf or {})
         self._spark, self._runner = spark, runner
         self._cache = CatalogCache(self.store)
         self._pipelines: list[Pipeline] = []
@@ -59,6 +66,9 @@ class Database:
 
     def sql(self, text: str) -> Result:
         """Run one statement, or a script of several; the answer is that of the last."""
+        from belvedere import statements
+        from belvedere.sql.dialect import split
+
         answer: Result | None = None
         for statement in split(text):
             answer = statements.execute(self, statement)
@@ -82,9 +92,9 @@ class Database:
     def spark(self) -> SparkSession:
         """The Spark session: the one given, or one of our own, made when it is first needed."""
         if self._spark is None:
-            from belvedere.pipeline.spark import session
+            from belvedere.pipeline.session import session
 
-            self._spark = session(self.master)
+            self._spark = session(self.master, self.spark_conf)
         return self._spark
 
     def catch_up(self, max_rows: int | None = None, timeout: float | None = None) -> list[EpochReport]:
@@ -138,11 +148,17 @@ class Database:
 
     def start(self, trigger: str | float | None = None, max_rows: int | None = None) -> Pipeline:
         """Follow the log until `stop()`. `trigger`: "available_now", an interval in seconds, or nothing (as fast as it can)."""
+        from belvedere.pipeline.handle import Pipeline, interval
+
         settings, checked = _settings(max_rows), interval(trigger)  # before Spark is started for them
+        self.state()  # of a closed database: not in the thread that would be started
         self._pipelines.append(Pipeline(self._coordinator(settings), checked))
         return self._pipelines[-1]
 
     def _coordinator(self, settings: Settings) -> Coordinator:
+        from belvedere.pipeline.coordinator import Coordinator
+        from belvedere.pipeline.local import LocalRunner
+
         if self._runner is None and self.store.url.startswith("memory:"):
             self._runner = LocalRunner(self.store)  # this process's memory cannot be shared with Spark's workers
         return Coordinator(self.store, self._runner or self._spark_runner(), settings)
@@ -165,6 +181,11 @@ class Database:
         inner._token, inner._timeout = Token(), timeout
         yield inner
 
+    @property
+    def is_session(self) -> bool:
+        """Whether reads of views may have to wait for writes."""
+        return self._token is not None
+
     def wrote(self, position: Position) -> None:
         """Note a write of this session."""
         if self._token is not None:
@@ -179,15 +200,22 @@ class Database:
 
     def verify(self, view: str) -> Verification:
         """Recompute a view with Spark SQL as of the committed epoch, and compare."""
+        from belvedere.pipeline.verify import verify
+
         name = _name("view", view)
         return verify(self.store, self.spark, name)
 
     def repair(self, view: str) -> Verification:
         """Correct exactly the rows that `verify` finds wrong, in an epoch of its own; returns what was found."""
+        from belvedere.pipeline.coordinator import Settings
+        from belvedere.pipeline.repair import repair
+
         name = _name("view", view)
         return repair(self._coordinator(Settings()), self.spark, name)
 
     def status(self) -> Status:
+        from belvedere.status import read_status
+
         return read_status(self.store)
 
     def close(self) -> None:
@@ -217,14 +245,16 @@ def _name(kind: str, name: object) -> str:
 
 
 def _settings(max_rows: int | None) -> Settings:
+    from belvedere.pipeline.coordinator import Settings
+
     return Settings() if max_rows is None else Settings(max_rows=max_rows, load_rows=max_rows)
 
 
 def open(url: str | os.PathLike[str], **options: Any) -> Database:
     """Open a database: a directory (the embedded store), `belvedere:PATH`, or `memory:`.
 
-    Options: `spark` (a SparkSession), `master` (for a session of our own), and those of the store, for the
-    embedded one `slots`, `map_size`, `max_size` and `read_only`.
+    Options: `spark` (a SparkSession), or `master` and `spark_conf` (settings, as in {"spark.driver.memory": "4g"}) for a session
+    of our own, and those of the store, for the embedded one `slots`, `map_size`, `max_size` and `read_only`.
     """
     path = os.fspath(url) if isinstance(url, str | os.PathLike) else None
     if not isinstance(path, str):
@@ -234,5 +264,5 @@ def open(url: str | os.PathLike[str], **options: Any) -> Database:
     except TypeError as error:
         if "unexpected keyword argument" not in str(error):
             raise
-        known = "spark, master and those of the store, for a directory slots, map_size, max_size and read_only"
+        known = "spark, master, spark_conf and those of the store, for a directory slots, map_size, max_size and read_only"
         raise TypeError(f"there is no such option: {error}; the options are {known}") from error

@@ -6,12 +6,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-import duckdb
-import numpy as np
-import pyarrow as pa
 from sqlglot import exp
 
 from belvedere.errors import Conflict, Dropped, SqlError, TooLarge, Unsupported
+from belvedere.libraries import duckdb, np, pa
 from belvedere.operators import engine
 from belvedere.operators.base import ID, WEIGHT, columns
 from belvedere.operators.select import Expression, Select

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from belvedere.errors import SqlError
 from belvedere.pipeline.verify import table_frame
+from belvedere.preview import SHOWN, as_text, preview
 from belvedere.readers.base_rows import rows_at
 from belvedere.readers.cut import Cut, check_readable, in_cut
 from belvedere.readers.problems import problems
@@ -51,7 +52,8 @@ class Rows(Result):
         return self._table
 
     def __repr__(self) -> str:
-        return _shown(self._table)
+        left = self._table.num_rows - SHOWN
+        return as_text(self._table) + (f"\n({left} more rows)" if left > 0 else "")
 
 
 class Message(Result):
@@ -104,7 +106,7 @@ class Query(Result):
         return spark.sql(renamed(self._statement, names))
 
     def __repr__(self) -> str:
-        return _shown(self.to_arrow())
+        return preview(self._db, self._statement, self._schemas)
 
     def _reads_views(self) -> bool:
         views = self._db.state().views
@@ -121,12 +123,3 @@ def _readable(cut: Cut, name: str) -> ViewDefinition:
     view = cut.state.view(name)
     check_readable(cut.state, view, lambda v: problems(cut, v))
     return view
-
-
-def _shown(table: pa.Table, rows: int = 20) -> str:
-    """The first rows as a text table."""
-    cells = [table.column_names, *([str(v) for v in row.values()] for row in table.slice(0, rows).to_pylist())]
-    widths = [max(len(line[i]) for line in cells) for i in range(table.num_columns)]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in cells]
-    left = table.num_rows - rows
-    return "\n".join([*lines, f"({left} more rows)"] if left > 0 else lines)

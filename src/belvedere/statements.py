@@ -20,7 +20,8 @@ from belvedere.sql import explain
 from belvedere.sql.declaration import declared_table, declared_view
 from belvedere.sql.dialect import Token, TokenType, defining_query, parse, words_of
 from belvedere.sql.names import key_option, name_in, plain_name, quoted
-from belvedere.sql.planner import PlannedView, plan_view
+from belvedere.sql.planned import PlannedView
+from belvedere.sql.planner import plan_view
 from belvedere.sql.refusal import only
 from belvedere.views import catalog
 from belvedere.views.catalog import CatalogState

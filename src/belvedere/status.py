@@ -8,8 +8,6 @@ import time
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from prometheus_client import CollectorRegistry, Gauge, generate_latest
-
 from belvedere.errors import Stale
 from belvedere.operators.graph import state_tables
 from belvedere.pipeline import ledger
@@ -110,6 +108,8 @@ def _view(store: Store, state: CatalogState, view: ViewDefinition, behind: int, 
 
 def prometheus(status: Status) -> str:
     """The status as Prometheus text."""
+    from prometheus_client import CollectorRegistry, Gauge, generate_latest
+
     registry = CollectorRegistry()
 
     def gauge(name: str, text: str, labels: tuple[str, ...] = ()) -> Gauge:

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import accumulate, pairwise
-from typing import Any
-
-import pyarrow as pa
-import pyarrow.compute as pc
+from typing import Any, TypeAlias
 
 from belvedere.changelog.rows import check_names, to_arrow, to_mask
 from belvedere.changelog.values import plain
 from belvedere.encoding import MAX_KEY, dict_decoder, prefix_range, too_long
 from belvedere.encoding.one_row import DictDecoder
 from belvedere.errors import Damaged, Dropped, SchemaError, StoreFull, TooLarge
+from belvedere.libraries import pa, pc
 from belvedere.readers.base_rows import codecs, decode_rows
 from belvedere.readers.rows import check_limit, key_tuple
 from belvedere.stores.base import Store
 from belvedere.types import Key, Position, Row, Schema
 from belvedere.views.definitions import TableDefinition
 
-BATCH = 100_000  # operations per transaction: a larger call is several transactions, each whole or not at all
+BATCH = 100_000  # operations per transaction: a larger call is several transactions, each whole or not at all; rows per read
 BATCH_BYTES = 32 << 20  # the same for large rows
-Operations = tuple[pa.BinaryArray, pa.BinaryArray]  # keys, and values or NULL for deletes
+Operations: TypeAlias = "tuple[pa.BinaryArray, pa.BinaryArray]"  # keys, and values or NULL for deletes
 
 
 class Table:
@@ -131,7 +129,7 @@ class Table:
     def scan(self, prefix: Sequence[Any] | Key = (), limit: int | None = None) -> Iterator[Row]:
         """Rows in key order, all or those whose key begins with `prefix`."""
         left = check_limit(limit)
-        for batch in self.batches(prefix):
+        for batch in self.batches(prefix, BATCH if left is None else min(left, BATCH) or 1):
             rows = batch.to_pylist() if left is None else batch.slice(0, left).to_pylist()
             yield from rows
             if left is not None and (left := left - len(rows)) <= 0:
@@ -140,13 +138,13 @@ class Table:
     def to_arrow(self) -> pa.Table:
         return pa.concat_tables([self.schema.arrow.empty_table(), *self.batches()])
 
-    def batches(self, prefix: Sequence[Any] | Key = ()) -> Iterator[pa.Table]:
-        """The same as Arrow tables, one snapshot for all of them."""
+    def batches(self, prefix: Sequence[Any] | Key = (), size: int = BATCH) -> Generator[pa.Table, None, None]:
+        """The same as Arrow tables of at most `size` rows, one snapshot for all of them."""
         values = key_tuple(prefix)
         low, high = prefix_range(self._keys.encode_one(values)) if values else (b"", None)
         try:
             with self._store.base.snapshot() as snapshot:
-                for keys, data in snapshot.scan(self._definition.id, low, high):
+                for keys, data in snapshot.scan(self._definition.id, low, high, size):
                     yield pa.table(decode_rows(self.schema, keys, data), schema=self.schema.arrow)
         except Dropped:
             raise Dropped(self.name) from None

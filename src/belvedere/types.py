@@ -8,27 +8,17 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
-import pyarrow as pa
-
 from belvedere.errors import SchemaError
+from belvedere.libraries import pa
 
 Row = dict[str, Any]
 Key = Any  # a scalar for keys of one column, a tuple for keys of several
 Position = int  # number of operations before this point of a stream: 0 is the beginning
 Epoch = int  # 0 is the empty beginning, the first committed epoch is 1
 
-_ARROW = {
-    "boolean": pa.bool_(),
-    "int": pa.int32(),
-    "bigint": pa.int64(),
-    "double": pa.float64(),
-    "string": pa.string(),
-    "binary": pa.binary(),
-    "date": pa.date32(),
-    "timestamp": pa.timestamp("us", tz="UTC"),
-}
 _DUCKDB = {
     "boolean": "BOOLEAN",
     "int": "INTEGER",
@@ -67,7 +57,7 @@ class SqlType:
     def arrow(self) -> pa.DataType:
         if self.name == "decimal":
             return pa.decimal128(self.precision, self.scale)
-        return _ARROW[self.name]
+        return _arrow()[self.name]
 
     @property
     def duckdb(self) -> str:
@@ -106,10 +96,24 @@ def parse_type(text: str) -> SqlType:
     name = _ALIASES.get(match[1], match[1]) if match else ""
     if match and name == "decimal":
         return decimal(int(match[2] or 10), int(match[3] or 0))
-    if name in _ARROW:
+    if name in _DUCKDB:
         return SqlType(name)
-    known = ", ".join([*_ARROW, "decimal(p,s)"])
+    known = ", ".join([*_DUCKDB, "decimal(p,s)"])
     raise SchemaError(f"type {text!r} is not supported: use one of {known}")
+
+
+@cache
+def _arrow() -> dict[str, pa.DataType]:
+    return {
+        "boolean": pa.bool_(),
+        "int": pa.int32(),
+        "bigint": pa.int64(),
+        "double": pa.float64(),
+        "string": pa.string(),
+        "binary": pa.binary(),
+        "date": pa.date32(),
+        "timestamp": pa.timestamp("us", tz="UTC"),
+    }
 
 
 def from_arrow(kind: pa.DataType) -> SqlType:
@@ -118,7 +122,7 @@ def from_arrow(kind: pa.DataType) -> SqlType:
         return decimal(kind.precision, kind.scale)
     if pa.types.is_timestamp(kind):
         return TIMESTAMP
-    for name, arrow in _ARROW.items():
+    for name, arrow in _arrow().items():
         if arrow == kind:
             return SqlType(name)
     if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):

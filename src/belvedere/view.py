@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-import pyarrow as pa
-
 from belvedere.errors import Stale
-from belvedere.readers.cut import CatalogCache, Cut, at_cut, check_readable, in_cut
+from belvedere.libraries import pa
+from belvedere.readers.cut import CatalogCache, Cut, at_cut, check_readable, in_cut, open_cut
 from belvedere.readers.points import PointRead, point_read
 from belvedere.readers.problems import problems
 from belvedere.readers.rows import check_limit, key_tuple
@@ -68,6 +67,13 @@ class View:
     def to_arrow(self, prefix: Sequence[Any] | Key = ()) -> pa.Table:
         """All rows that the view's SELECT would return, duplicates included, in no particular order."""
         return self._rows(key_tuple(prefix), ordered=False)
+
+    def batches(self, prefix: Sequence[Any] | Key = ()) -> Generator[pa.Table, None, None]:
+        """The same in parts of at most 100,000 rows. All are of one cut, which is held until the last is taken."""
+        if self._before is not None:
+            self._before()
+        with open_cut(self._store) as cut:
+            yield from cut.batches(self._check(cut), key_tuple(prefix))
 
     def to_spark(self, hold: float = 600.0) -> DataFrame:
         """The same as a Spark DataFrame, read by Spark's tasks.

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import belvedere
-from belvedere.pipeline.spark import session
+from belvedere.pipeline.session import session
 
 
 @pytest.fixture(scope="session")

@@ -52,10 +52,10 @@ def spark() -> Iterator[None]:
     """One session for all examples: `belvedere.open` finds it. Verification of a few rows needs no 200 partitions."""
     from pyspark import SparkContext
 
-    from belvedere.pipeline.spark import session
+    from belvedere.pipeline.session import session
 
     others = SparkContext._active_spark_context
-    found = session(**{"spark.sql.shuffle.partitions": "2"})
+    found = session(conf={"spark.sql.shuffle.partitions": "2"})
     yield
     if others is None:
         found.stop()

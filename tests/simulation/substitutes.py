@@ -6,6 +6,7 @@ simulator notices.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -41,14 +42,22 @@ def log_to_its_end() -> Iterator[None]:
         yield
 
 
+_BITS = 50  # of a careless sum
+
+
 @contextmanager
 def rounded_sums() -> Iterator[None]:
-    """R5: doubles are added as they come, each sum rounded, so the result depends on order and width."""
+    """R5: doubles are added as they come, each sum rounded, so the result depends on order and width.
+
+    To fewer bits than a double has, but to more than nine digits: so it shows in few schedules already.
+    """
     add = exact.add
 
     def careless(a: exact.Total, b: exact.Total) -> exact.Total:
         units, *others = add(a, b)
-        return (int(Fraction(units / (1 << 1074)) * (1 << 1074)), *others)  # type: ignore[return-value]  # the length is that of a Total
+        mantissa, exponent = math.frexp(units / (1 << 1074))
+        rounded = Fraction(math.ldexp(round(math.ldexp(mantissa, _BITS)), exponent - _BITS))
+        return (int(rounded * (1 << 1074)), *others)  # type: ignore[return-value]  # the length is that of a Total
 
     with patch.object(exact, "add", careless):
         yield

@@ -10,16 +10,14 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from belvedere.changelog.values import misfit, plain
 from belvedere.encoding.scalars import FIRST_DAY, FIRST_MICROSECOND, LAST_DAY, LAST_MICROSECOND
 from belvedere.errors import SchemaError
+from belvedere.libraries import pa, pc
 from belvedere.types import Column, Schema
 
 _ROW_LABELS = re.compile(r"__index_level_\d+__")
-_RANGES = {"date": (pa.int32(), FIRST_DAY, LAST_DAY), "timestamp": (pa.int64(), FIRST_MICROSECOND, LAST_MICROSECOND)}
+_RANGES = {"date": ("int32", FIRST_DAY, LAST_DAY), "timestamp": ("int64", FIRST_MICROSECOND, LAST_MICROSECOND)}
 
 
 def to_arrow(rows: Any, schema: Schema, deletes: pa.Array | pa.ChunkedArray | None = None) -> pa.Table:

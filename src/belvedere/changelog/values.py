@@ -7,9 +7,8 @@ from decimal import Decimal
 from numbers import Integral
 from typing import Any, cast
 
-import numpy as np
-
 from belvedere.errors import SchemaError
+from belvedere.libraries import np
 from belvedere.types import Column
 
 _USUAL: dict[str, tuple[type, ...]] = {

@@ -11,10 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-import pyarrow as pa
-
 from belvedere.encoding.order import run_ends, run_starts, stable_order
+from belvedere.libraries import np, pa
 from belvedere.stores.base import LogBlock
 
 

@@ -7,12 +7,12 @@ from typing import Annotated
 
 import typer
 
-from belvedere.cli.options import Json, Master, MaxRows
-from belvedere.cli.place import MASTER, database
+from belvedere.cli.options import Conf, Json, Master, MaxRows
 from belvedere.cli.tables import console, new_table, plural
+from belvedere.cli.terminal import MASTER, database
 from belvedere.cli.values import to_json
 from belvedere.pipeline.coordinator import EpochReport
-from belvedere.pipeline.handle import check_seconds
+from belvedere.readers.waiting import check_seconds
 from belvedere.status import Status
 from belvedere.views.definitions import LOADING, REQUESTED
 
@@ -24,6 +24,7 @@ def catch_up(
         float | None, typer.Option(min=0, metavar="SECONDS", help="Begin no epoch after so long; 0 only looks whether there is work.")
     ] = None,
     master: Master = MASTER,
+    conf: Conf = None,
     json: Json = False,
 ) -> None:
     """Bring everything written so far into every view.
@@ -31,7 +32,7 @@ def catch_up(
     Runs epochs itself, or waits for the pipeline that is running.
     """
     check_seconds("--timeout", timeout)
-    with database(ctx, master) as db:
+    with database(ctx, master, conf) as db:
         before = db.status()
         if _has_work(before) and not before.coordinator and timeout != 0:
             _ = db.spark  # before the epochs, so that their times are their own

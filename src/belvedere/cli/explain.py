@@ -8,7 +8,7 @@ import typer
 
 from belvedere import statements
 from belvedere.cli.options import Json
-from belvedere.cli.place import database
+from belvedere.cli.terminal import database
 from belvedere.cli.values import to_json
 from belvedere.cost.text import shown
 

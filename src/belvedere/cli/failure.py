@@ -12,15 +12,15 @@ from rich.console import Console
 from rich.text import Text
 from typer.core import TyperGroup
 
-from belvedere.cli import spark
+from belvedere.cli import INTERRUPTED
 from belvedere.cli.place import Place
 from belvedere.errors import BelvedereError, PipelineError, ViewNotReady
 
-FAILED, INTERRUPTED = 1, 130
+FAILED = 1
 
 
-class Commands(TyperGroup):
-    """The group of all commands; what they raise ends here."""
+class Guarded(TyperGroup):
+    """A group of commands; what they raise ends here."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -53,8 +53,10 @@ def message(error: BelvedereError) -> str:
     text = " ".join(str(error).split())
     if isinstance(error, ViewNotReady):
         return f"{text.rpartition(': ')[0]}: run belvedere catch-up, or keep belvedere run going"
-    if isinstance(error, PipelineError) and spark.log() is not None:
-        return f"{text}: Spark's own messages are in {spark.kept_log()}"
+    if isinstance(error, PipelineError):
+        from belvedere.pipeline.session import with_log
+
+        return with_log(text)
     return text
 
 

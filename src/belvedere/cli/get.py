@@ -8,9 +8,9 @@ import typer
 from rich.text import Text
 
 from belvedere.cli.options import Json, Relation
-from belvedere.cli.place import database
 from belvedere.cli.relation import relation
 from belvedere.cli.tables import console, new_table
+from belvedere.cli.terminal import database
 from belvedere.cli.values import key_from_texts, to_json, to_text
 from belvedere.errors import CatalogError
 

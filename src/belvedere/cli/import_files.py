@@ -19,6 +19,7 @@ from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import typer
 
 from belvedere.changelog.rows import own_columns, to_arrow
 from belvedere.cli.values import from_text, parse_json, quoted, row_from_json, to_json
@@ -47,6 +48,14 @@ class CsvForm:
     delimiter: str = ","
     null: str | None = None
     columns: tuple[str, ...] = ()  # for a file without a header
+    others: bool = False  # the file may have more columns than the table: they are left out
+
+
+def delimiter_of(text: str) -> str:
+    found = "\t" if text == "\\t" else text  # a shell hands on \t as two characters
+    if len(found) != 1 or found in '"\r\n':
+        raise typer.BadParameter("one character, please, and no quote or line end; \\t is a tab", param_hint="--delimiter")
+    return found
 
 
 def format_of(path: str, wanted: str | None) -> str:
@@ -87,14 +96,22 @@ class Lines:
         return text
 
 
-def read_jsonl(file: BinaryIO, schema: Schema, seen: Callable[[int], None]) -> Iterator[Record]:
+def read_jsonl(file: BinaryIO, schema: Schema, others: bool, seen: Callable[[int], None]) -> Iterator[Record]:
     for number, text in enumerate(Lines(file, seen), 1):
         if text.strip():
-            yield _record(number, text, partial(_json_row, text, schema), schema)
+            yield _record(number, text, partial(_json_row, text, schema, others), schema)
 
 
-def _json_row(text: str, schema: Schema) -> Row:
-    return row_from_json(parse_json(text), schema)
+def _json_row(text: str, schema: Schema, others: bool) -> Row:
+    data = parse_json(text)
+    if others and isinstance(data, dict):
+        known = _names(schema)
+        data = {name: value for name, value in data.items() if name.lower() in known}
+    return row_from_json(data, schema)
+
+
+def _names(schema: Schema) -> set[str]:
+    return {column.name.lower() for column in schema.columns}
 
 
 def read_csv(file: BinaryIO, schema: Schema, form: CsvForm, seen: Callable[[int], None]) -> tuple[str, Iterator[Record]]:
@@ -106,17 +123,19 @@ def read_csv(file: BinaryIO, schema: Schema, form: CsvForm, seen: Callable[[int]
         names = list(form.columns) or next(reader, [])
     except csv.Error as error:
         raise _bad_header(_not_csv(error), schema) from None
-    columns = _csv_columns(names, schema)
+    columns = _csv_columns(names, schema, form.others)
     return ("" if form.columns else lines.taken()), _csv_records(reader, lines, columns, form.null, schema)
 
 
-def _csv_columns(names: Sequence[str], schema: Schema) -> list[Column]:
+def _csv_columns(names: Sequence[str], schema: Schema, others: bool) -> list[Column | None]:
+    """What each cell of a line is for; None if it is left out."""
     by_name = {c.name.lower(): c for c in schema.columns}
     unknown = [name for name in names if name.strip().lower() not in by_name]
-    if unknown or not names:
+    if (unknown and not others) or len(unknown) == len(names):
         raise _bad_header(_unknown(unknown[0]) if unknown else "there is no line", schema)
-    columns = [by_name[name.strip().lower()] for name in names]
-    if len(set(columns)) != len(columns):
+    columns = [by_name.get(name.strip().lower()) for name in names]
+    known = [column for column in columns if column is not None]
+    if len(set(known)) != len(known):
         raise SchemaError("line 1: a column is named twice")
     return columns
 
@@ -139,11 +158,11 @@ def _not_csv(error: csv.Error) -> str:
     return "this is not valid CSV: " + str(error).partition(" - do you need to open")[0]
 
 
-def _csv_records(reader: Any, lines: Lines, columns: list[Column], null: str | None, schema: Schema) -> Iterator[Record]:
+def _csv_records(reader: Any, lines: Lines, columns: list[Column | None], null: str | None, schema: Schema) -> Iterator[Record]:
     def row(cells: Sequence[str]) -> Row:
         if len(cells) != len(columns):
             raise SchemaError(f"{len(cells)} cell(s), {len(columns)} are needed")
-        return {c.name: _cell(text, c, null, c.name in schema.key) for text, c in zip(cells, columns, strict=True)}
+        return {c.name: _cell(text, c, null, c.name in schema.key) for text, c in zip(cells, columns, strict=True) if c is not None}
 
     while True:
         first = reader.line_num + 1
@@ -160,9 +179,14 @@ def _csv_records(reader: Any, lines: Lines, columns: list[Column], null: str | N
 
 
 def _cell(text: str, column: Column, null: str | None, is_key: bool) -> Any:
-    if text == null or (not text and (is_key or column.type.name != "string")):
+    if text == null or (not text and reads_empty_as_null(column, is_key, null)):
         return None
     return from_text(text, column)
+
+
+def reads_empty_as_null(column: Column, is_key: bool, null: str | None) -> bool:
+    """Of a text column that is no key, and of all text columns if NULL has a text of its own, an empty cell is the empty text."""
+    return column.type.name != "string" or (is_key and null is None)
 
 
 def _record(line: int, text: str, make: Callable[[], Row], schema: Schema) -> Record:
@@ -176,15 +200,17 @@ def _record(line: int, text: str, make: Callable[[], Row], schema: Schema) -> Re
     return Record(line, text, row)
 
 
-def read_parquet(path: str, schema: Schema, seen: Callable[[int], None]) -> Iterator[Record]:
+def read_parquet(path: str, schema: Schema, others: bool, seen: Callable[[int], None]) -> Iterator[Record]:
     """Rows as the file has them; whether they fit is found when they are written."""
     with _parquet(path) as file:
+        names = [name for name in own_columns(file.schema_arrow) if not others or name.lower() in _names(schema)]
+        empty = file.schema_arrow.empty_table()
         try:
-            to_arrow(file.schema_arrow.empty_table(), schema)  # columns that can never fit are told before anything is written
+            to_arrow(empty.select(names) if others else empty, schema)  # columns that can never fit are told before anything is written
         except SchemaError as error:
             raise SchemaError(f"{path}: {error}") from None
         number = 1
-        for batch in file.iter_batches(_BATCH, columns=own_columns(file.schema_arrow)):
+        for batch in file.iter_batches(_BATCH, columns=names):
             seen(batch.num_rows)
             yield from _parquet_records(batch, number)
             number += batch.num_rows

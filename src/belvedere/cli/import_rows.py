@@ -21,6 +21,7 @@ from belvedere.cli.import_files import (
     Record,
     bad_text,
     batched,
+    delimiter_of,
     format_of,
     parquet_rows,
     read_csv,
@@ -28,8 +29,8 @@ from belvedere.cli.import_files import (
     read_parquet,
 )
 from belvedere.cli.options import TableName
-from belvedere.cli.place import database
 from belvedere.cli.tables import console, plural
+from belvedere.cli.terminal import database
 from belvedere.errors import SchemaError, StoreFull
 from belvedere.table import BATCH, Table
 
@@ -47,15 +48,18 @@ def import_rows(
     delimiter: Annotated[str, typer.Option(metavar="C", help="CSV: what stands between two cells; \\t is a tab.")] = ",",
     null: Annotated[str | None, typer.Option(metavar="TEXT", help="CSV: cells with this text are NULL.")] = None,
     columns: Annotated[str | None, typer.Option(metavar="A,B,...", help="CSV: the columns, for a file without a header line.")] = None,
+    ignore_others: Annotated[
+        bool, typer.Option("--ignore-others", help="Leave out columns of the file that the table does not have, instead of refusing it.")
+    ] = False,
 ) -> None:
     """Import a file into a table.
 
     A broken line stops the import, unless --skip-bad is given. Nothing of its batch is written; batches before it are.
-    In CSV an empty cell is NULL; in a string column that is no key, the empty text.
+    In CSV an empty cell is NULL; in a string column that is no key, the empty text, with --null in every string column.
     """
     if form not in (None, *FORMATS):
         raise typer.BadParameter(f"use {', '.join(FORMATS)}", param_hint="--format")
-    csv_form = CsvForm(_delimiter(delimiter), null, tuple(c.strip() for c in columns.split(",")) if columns else ())
+    csv_form = CsvForm(delimiter_of(delimiter), null, tuple(c.strip() for c in columns.split(",")) if columns else (), ignore_others)
     with database(ctx) as db, ExitStack() as stack:
         target = db.table(table)
         kind = format_of(file, form)
@@ -66,19 +70,12 @@ def import_rows(
     console().print(f"{plural(written, 'row')} imported into {table}" + (f", {bad.said()}" if bad else ""), soft_wrap=True)
 
 
-def _delimiter(text: str) -> str:
-    found = "\t" if text == "\\t" else text  # a shell hands on \t as two characters
-    if len(found) != 1 or found in '"\r\n':
-        raise typer.BadParameter("one character, please, and no quote or line end; \\t is a tab", param_hint="--delimiter")
-    return found
-
-
 def _records(stack: ExitStack, file: str, kind: str, target: Table, form: CsvForm, progress: _Bar) -> tuple[str, Iterator[Record]]:
     if kind == "parquet":
-        return "", read_parquet(file, target.schema, progress.seen)
+        return "", read_parquet(file, target.schema, form.others, progress.seen)
     source = stack.enter_context(_opened(file))
     if kind == "jsonl":
-        return "", read_jsonl(source, target.schema, progress.seen)
+        return "", read_jsonl(source, target.schema, form.others, progress.seen)
     try:
         return read_csv(source, target.schema, form, progress.seen)
     except SchemaError as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from belvedere.cli.place import database
+from belvedere.cli.terminal import database
 from belvedere.status import prometheus
 
 

@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from belvedere.cli.options import TableName
-from belvedere.cli.place import database
 from belvedere.cli.tables import console
+from belvedere.cli.terminal import database
 from belvedere.cli.values import parse_json, row_from_json, row_from_pairs
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
@@ -9,12 +10,13 @@ from rich.console import Console
 from rich.live import Live
 from rich.spinner import Spinner
 
-from belvedere.cli.options import Master, MaxRows
-from belvedere.cli.place import MASTER, database
+from belvedere.cli.options import Conf, Master, MaxRows
 from belvedere.cli.signals import Stop, stopping
 from belvedere.cli.tables import console, plural
+from belvedere.cli.terminal import MASTER, database
 from belvedere.database import Database
-from belvedere.pipeline.handle import AWAITING_LEASE, Pipeline, check_seconds
+from belvedere.pipeline.handle import AWAITING_LEASE, Pipeline
+from belvedere.readers.waiting import check_seconds
 from belvedere.status import this_process
 from belvedere.views.definitions import LIVE
 
@@ -30,40 +32,47 @@ def run(
     available_now: Annotated[bool, typer.Option("--available-now", help="Stop when there is nothing left to do.")] = False,
     max_rows: MaxRows = None,
     master: Master = MASTER,
+    conf: Conf = None,
 ) -> None:
     """Keep all views up to date until Ctrl-C.
 
-    Ctrl-C and SIGTERM let the epoch under way finish. A second pipeline waits until the first has ended.
+    Ctrl-C and SIGTERM let the epoch under way finish. A second pipeline waits until the first has ended. If Spark fails or the
+    disk is full it ends with 1, and the next start goes on where it was: let a supervisor start it again.
     """
     check_seconds("--every", every)
-    with stopping() as stop, database(ctx, master) as db:
+    with stopping() as stop, database(ctx, master, conf) as db:
         _ = db.spark
         stop.take()
         if stop.is_set():
-            console().print("stopped before the first epoch")
+            say(console(), "stopped before the first epoch")
             return
         began = db.status().committed
         pipeline = db.start("available_now" if available_now else every, max_rows)
         _follow(db, pipeline, stop, console())
         pipeline.stop(_LAST_EPOCH)
         status = db.status()
-        console().print(f"stopped at epoch {status.epoch:,}: {plural(status.committed - began, 'operation')} brought into the views")
+        say(console(), f"stopped at epoch {status.epoch:,}: {plural(status.committed - began, 'operation')} brought into the views")
 
 
 def _follow(db: Database, pipeline: Pipeline, stop: Stop, out: Console) -> None:
     """Show where the pipeline stands until it ends or is asked to."""
     if not out.is_terminal:
-        out.print(f"pipeline of {db.store.url} started")
+        say(out, f"pipeline of {db.store.url} started")
         shown = ""
         while pipeline.status.is_active and not stop.wait(_PLAIN):
             if (text := line(db, pipeline)) != shown:
-                out.print(shown := text)
+                say(out, shown := text)
         return
     spinner = Spinner("dots", "starting", style="green")
     with Live(spinner, console=out, refresh_per_second=8, transient=True):
         while pipeline.status.is_active and not stop.wait(_REFRESH):
             spinner.update(text=line(db, pipeline) + "  [dim]Ctrl-C stops[/dim]")
         spinner.update(text="finishing the epoch under way ...")
+
+
+def say(out: Console, text: str) -> None:
+    """A line that stays, with the time at which it was true."""
+    out.print(f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} {text}", markup=False)
 
 
 def line(db: Database, pipeline: Pipeline) -> str:

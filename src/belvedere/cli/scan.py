@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 
 from belvedere.cli.options import Json, Relation
-from belvedere.cli.place import database
 from belvedere.cli.relation import relation
 from belvedere.cli.tables import console, plural, rows_table
+from belvedere.cli.terminal import database
 from belvedere.cli.values import key_from_texts, to_json
 
 

@@ -10,8 +10,8 @@ from typing import Annotated
 import typer
 
 from belvedere.cli.options import Json
-from belvedere.cli.place import database
 from belvedere.cli.tables import console, plural, rows_table
+from belvedere.cli.terminal import database
 from belvedere.cli.values import to_json
 from belvedere.database import Database
 from belvedere.errors import SqlError

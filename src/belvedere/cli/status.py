@@ -12,9 +12,9 @@ from rich.table import Table
 from rich.text import Text
 
 from belvedere.cli.options import Json
-from belvedere.cli.place import database
 from belvedere.cli.signals import Stop, stopping
 from belvedere.cli.tables import console, new_table, size
+from belvedere.cli.terminal import database
 from belvedere.cli.values import to_json
 from belvedere.status import Status, ViewInfo
 

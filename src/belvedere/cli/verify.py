@@ -10,9 +10,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from belvedere.cli.options import Json, Master
-from belvedere.cli.place import MASTER, database
+from belvedere.cli.options import Conf, Json, Master
 from belvedere.cli.tables import console, new_table, plural
+from belvedere.cli.terminal import MASTER, database
 from belvedere.cli.values import to_json, to_text
 from belvedere.database import Database
 from belvedere.errors import ViewNotReady
@@ -28,6 +28,7 @@ def verify(
     yes: Annotated[bool, typer.Option("--yes", help="With --repair: really correct the wrong rows.")] = False,
     limit: Annotated[int, typer.Option(min=0, metavar="N", help="How many wrong rows of a view to list.")] = 10,
     master: Master = MASTER,
+    conf: Conf = None,
     json: Json = False,
 ) -> None:
     """Compare views with what Spark SQL computes.
@@ -36,7 +37,7 @@ def verify(
     """
     if yes and not repair:
         raise typer.BadParameter("it belongs to --repair", param_hint="--yes")
-    with database(ctx, master) as db:
+    with database(ctx, master, conf) as db:
         wanted = [db.state().view(name).name for name in names or [v.name for v in db.state().views.values()]]
         found = [_checked(db, name, repair and yes) for name in wanted]
     if json:

@@ -8,8 +8,8 @@ import typer
 from rich.text import Text
 
 from belvedere.cli.options import Json
-from belvedere.cli.place import database
 from belvedere.cli.tables import console, new_table
+from belvedere.cli.terminal import database
 from belvedere.cli.values import to_json
 from belvedere.database import Database
 

@@ -28,7 +28,7 @@ from belvedere.operators.select import Select
 from belvedere.operators.set_operation import SetOperation
 from belvedere.operators.topk import TopK
 from belvedere.sql.explain import Texts, Users
-from belvedere.sql.planner import PlannedView
+from belvedere.sql.planned import PlannedView
 from belvedere.stores.base import Store
 from belvedere.views.definitions import TableDefinition
 

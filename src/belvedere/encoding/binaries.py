@@ -14,17 +14,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from belvedere.errors import SchemaError
+from belvedere.libraries import np, npt, pa, pc
 from belvedere.types import SqlType
 
-Numbers = npt.NDArray[Any]
-Mask = npt.NDArray[np.bool_]
-Piece: TypeAlias = pa.Array | bytes
+Numbers: TypeAlias = "npt.NDArray[Any]"
+Mask: TypeAlias = "npt.NDArray[np.bool_]"
+Piece: TypeAlias = "pa.Array | bytes"
 
 
 @dataclass(frozen=True, slots=True)

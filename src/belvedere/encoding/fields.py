@@ -7,11 +7,8 @@ differ only in how they write these limbs: big endian with the sign flipped, or 
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
-
 from belvedere.encoding.binaries import Mask, Numbers, valid_mask, validity
+from belvedere.libraries import np, npt, pa
 from belvedere.types import SqlType
 
 _LIMBS = {"boolean": ("u1",), "int": ("u4",), "date": ("u4",), "bigint": ("u8",), "timestamp": ("u8",), "double": ("u8",)}

@@ -20,12 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
+from typing import Any, TypeAlias
 
 from belvedere.encoding import one_key
 from belvedere.encoding.binaries import (
@@ -46,17 +41,17 @@ from belvedere.encoding.binaries import (
 from belvedere.encoding.fields import from_limbs, limb_dtypes, to_limbs, width
 from belvedere.encoding.scalars import MISFIT
 from belvedere.errors import Damaged
+from belvedere.libraries import np, npt, pa, pc
 from belvedere.types import SqlType
 
 MAX_KEY = 511 - 8  # LMDB's limit for keys, minus room for a table id
 
-_SIGN, _ONES = np.uint64(one_key.SIGN_64), np.uint64(one_key.ONES_64)
-_NAN, _INFINITY = np.uint64(one_key.CANONICAL_NAN), np.uint64(0x7FF0_0000_0000_0000)
+_INFINITY = 0x7FF0_0000_0000_0000
 
-Positions = npt.NDArray[np.int64]
-_LOW_BITS, _HIGH_BITS = np.uint64(0x0101_0101_0101_0101), np.uint64(0x8080_8080_8080_8080)
+Positions: TypeAlias = "npt.NDArray[np.int64]"
+_LOW_BITS, _HIGH_BITS = 0x0101_0101_0101_0101, 0x8080_8080_8080_8080
 _REACH = 17  # the widest read past the end of a key: a tag and a 16-byte decimal
-_Typed = tuple[pa.Array, SqlType]
+_Typed: TypeAlias = "tuple[pa.Array, SqlType]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,10 +161,11 @@ def _sign_bit(dtype: np.dtype[Any]) -> Any:
 
 def _ordered_doubles(bits: Numbers, normalize: bool) -> Numbers:
     """In integers throughout: float arithmetic on a signalling NaN would warn."""
+    sign, ones, nan = map(np.uint64, (one_key.SIGN_64, one_key.ONES_64, one_key.CANONICAL_NAN))
     if normalize:
-        bits = np.where(bits == _SIGN, np.uint64(0), bits)  # the bits of -0.0 are the sign alone
-    ordered = bits ^ np.where(bits & _SIGN, _ONES, _SIGN)
-    return np.where((bits & ~_SIGN) > _INFINITY, _NAN, ordered)
+        bits = np.where(bits == sign, np.uint64(0), bits)  # the bits of -0.0 are the sign alone
+    ordered = bits ^ np.where(bits & sign, ones, sign)
+    return np.where((bits & ~sign) > np.uint64(_INFINITY), nan, ordered)
 
 
 class _Reader:
@@ -226,12 +222,13 @@ def _bytes_before_zero(words: Numbers) -> Numbers:
 
     The lowest bit of (w - 0101..) & ~w & 8080.. is in the first zero byte; the bits below it are 8 per byte before.
     """
-    zeros = (words - _LOW_BITS) & ~words & _HIGH_BITS
+    zeros = (words - np.uint64(_LOW_BITS)) & ~words & np.uint64(_HIGH_BITS)
     return np.bitwise_count((zeros & (~zeros + np.uint64(1))) - np.uint64(1)) >> np.uint8(3)
 
 
 def _unordered(limbs: list[Numbers], kind: SqlType) -> list[Numbers]:
     first, *rest = limbs
     if kind.name == "double":
-        return [first ^ np.where(first & _SIGN, _SIGN, _ONES)]
+        sign, ones = np.uint64(one_key.SIGN_64), np.uint64(one_key.ONES_64)
+        return [first ^ np.where(first & sign, sign, ones)]
     return limbs if kind.name == "boolean" else [first ^ _sign_bit(first.dtype), *rest]

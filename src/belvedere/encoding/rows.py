@@ -15,11 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
-
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from belvedere.encoding import one_row
 from belvedere.encoding.binaries import (
@@ -39,6 +36,7 @@ from belvedere.encoding.binaries import (
 from belvedere.encoding.fields import from_limbs, limb_dtypes, to_limbs, width
 from belvedere.encoding.scalars import MISFIT
 from belvedere.errors import Damaged
+from belvedere.libraries import np, pa, pc
 from belvedere.types import SqlType
 
 
@@ -49,12 +47,10 @@ class RowCodec:
     types: tuple[SqlType, ...]
     encode_one: Callable[[Sequence[Any]], bytes] = field(init=False, repr=False, compare=False)
     decode_one: Callable[[bytes], tuple[Any, ...]] = field(init=False, repr=False, compare=False)
-    _layout: np.dtype[Any] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "encode_one", one_row.encoder(self.types))
         object.__setattr__(self, "decode_one", one_row.decoder(self.types))
-        object.__setattr__(self, "_layout", _layout(self.types))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return RowCodec, (self.types,)
@@ -65,7 +61,7 @@ class RowCodec:
         count = row_count(arrays, rows)
         if not arrays:
             return weave([], count)
-        records, tails = np.zeros(count, self._layout), []
+        records, tails = np.zeros(count, _layout(self.types)), []
         for i, (array, kind) in enumerate(zip(arrays, self.types, strict=True)):
             _mark_nulls(records, i, array)
             if width(kind):
@@ -83,8 +79,9 @@ class RowCodec:
             raise Damaged(f"some of {len(values)} rows are not of ({', '.join(map(str, self.types))})") from cause
 
     def _columns(self, array: pa.BinaryArray) -> list[pa.Array]:
-        present, packed = valid_mask(array), unpack(array, self._layout.itemsize)
-        records = packed.gather(packed.starts, self._layout)
+        layout = _layout(self.types)
+        present, packed = valid_mask(array), unpack(array, layout.itemsize)
+        records = packed.gather(packed.starts, layout)
         tails = _Tails(packed, records)
         columns = [_column(records, i, kind, _valid(records, i, present), tails) for i, kind in enumerate(self.types)]
         whole = tails.at == packed.ends
@@ -108,7 +105,8 @@ class _Tails:
         return self.packed.slices(starts, ends, valid, kind)
 
 
-def _layout(kinds: Sequence[SqlType]) -> np.dtype[Any]:
+@lru_cache(maxsize=4096)
+def _layout(kinds: tuple[SqlType, ...]) -> np.dtype[Any]:
     """Limb j of column i is field `j.i`, the least significant first; the length of a string is field `0.i`."""
     layout: list[Any] = [("nulls", "u1", (one_row.bitmap_size(kinds),))]
     for i, kind in enumerate(kinds):

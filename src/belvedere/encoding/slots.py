@@ -16,19 +16,17 @@ begin with 1 (a value that is not NULL), so the zeros in front do not make keys 
 
 from __future__ import annotations
 
+from functools import cache
+from typing import TypeAlias
 from zlib import crc32
 
-import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
-
 from belvedere.encoding.binaries import unpack
+from belvedere.libraries import np, npt, pa
 
-_Registers = npt.NDArray[np.uint32]
+_Registers: TypeAlias = "npt.NDArray[np.uint32]"
 _ONES = 0xFFFFFFFF
 _PIECE = 1 << 14  # keys whose intermediate arrays stay in the processor's cache: nearly twice as fast as a million at once
-_POLYNOMIAL = np.uint32(0xEDB88320)
-_TO_THE_END = np.array([0] + [1 << 64 - 8 * n for n in range(1, 8)], np.uint64)  # times a word: its first n bytes become its last
+_POLYNOMIAL = 0xEDB88320
 
 
 def slot_hash_one(key: bytes) -> int:
@@ -47,7 +45,7 @@ def _hash_piece(keys: pa.BinaryArray) -> _Registers:
     packed = unpack(keys, reach=8)
     lengths = packed.ends - packed.starts
     words, rest = lengths >> 3, lengths & 7
-    register = _step(packed.gather(packed.starts, "<u8") * _TO_THE_END[rest])
+    register = _step(packed.gather(packed.starts, "<u8") * _to_the_end()[rest])
     at = packed.starts + rest
     longer: npt.NDArray[np.int64] | slice = slice(None)
     for done in range(int(words.max(initial=0))):
@@ -65,17 +63,25 @@ def slots_of(keys: pa.BinaryArray, count: int) -> npt.NDArray[np.int64]:
 def _step(words: npt.NDArray[np.uint64]) -> _Registers:
     """The registers after these words, each already joined with the register before it."""
     parts = words.view(np.uint16).reshape(-1, 4)
-    register: _Registers = _TABLES[0].take(parts[:, 0])
+    tables = _tables()
+    register: _Registers = tables[0].take(parts[:, 0])
     for i in (1, 2, 3):
-        register ^= _TABLES[i].take(parts[:, i])
+        register ^= tables[i].take(parts[:, i])
     return register
 
 
+@cache
+def _to_the_end() -> npt.NDArray[np.uint64]:
+    """Times a word: its first n bytes become its last."""
+    return np.array([0] + [1 << 64 - 8 * n for n in range(1, 8)], np.uint64)
+
+
+@cache
 def _tables() -> list[_Registers]:
     """What 16 bits contribute to the register at the end of their word, by their place in the word."""
     one = np.arange(256, dtype=np.uint32)
     for _ in range(8):
-        one = np.where(one & np.uint32(1), one >> np.uint32(1) ^ _POLYNOMIAL, one >> np.uint32(1))
+        one = np.where(one & np.uint32(1), one >> np.uint32(1) ^ np.uint32(_POLYNOMIAL), one >> np.uint32(1))
     found, register = [], np.arange(1 << 16, dtype=np.uint32)
     for byte in range(1, 9):
         register = one[register & np.uint32(0xFF)] ^ register >> np.uint32(8)
@@ -83,5 +89,3 @@ def _tables() -> list[_Registers]:
             found.append(register)
     return found[::-1]
 
-
-_TABLES = _tables()

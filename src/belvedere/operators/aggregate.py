@@ -14,12 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from belvedere.encoding import KeyCodec, RowCodec
+from belvedere.libraries import np, npt, pa, pc
 from belvedere.operators import exact
 from belvedere.operators.base import ID, KEY, WEIGHT, columns
 from belvedere.operators.errors import error_rows, record_errors

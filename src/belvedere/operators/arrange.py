@@ -16,24 +16,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-
-import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
+from typing import TypeAlias
 
 from belvedere.encoding import KeyCodec, RowCodec
 from belvedere.encoding.binaries import data_of, offsets_of, unpack, weave
 from belvedere.encoding.fields import width
 from belvedere.encoding.order import order_by, run_ends, run_starts, stable_order
+from belvedere.libraries import np, npt, pa, pc
 from belvedere.operators.base import ID, KEY, WEIGHT, column_of, columns
 from belvedere.operators.grouping import Ints, group
 from belvedere.stores.base import Shard, TableId, Write
 from belvedere.types import BINARY, SqlType
 
 BATCH = 100_000  # rows that are read or emitted together
-Mask = npt.NDArray[np.bool_]
-Records = tuple[Ints, pa.BinaryArray, pa.BinaryArray]  # numbers of keys, record keys, values
+Mask: TypeAlias = "npt.NDArray[np.bool_]"
+Records: TypeAlias = "tuple[Ints, pa.BinaryArray, pa.BinaryArray]"  # numbers of keys, record keys, values
 
 _NULL_LAST = 2  # the tag of NULL in descending order; a value's is 1 as ever
 

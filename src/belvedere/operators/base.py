@@ -25,14 +25,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
-import pyarrow as pa
-
+from belvedere.libraries import pa
 from belvedere.stores.base import Shard, TableId
 
 WEIGHT = "_w"
 ID = "_id"
 KEY = "_k"
-CHANGE_META = (pa.field(WEIGHT, pa.int64()), pa.field(ID, pa.binary()))
 
 
 def columns(count: int) -> list[str]:
@@ -47,7 +45,7 @@ def column_of(table: pa.Table, name: str) -> pa.Array:
 
 def change_schema(types: Sequence[pa.DataType]) -> pa.Schema:
     fields = [pa.field(name, kind) for name, kind in zip(columns(len(types)), types, strict=True)]
-    return pa.schema([*fields, *CHANGE_META])
+    return pa.schema([*fields, pa.field(WEIGHT, pa.int64()), pa.field(ID, pa.binary())])
 
 
 def empty_changes(types: Sequence[pa.DataType]) -> pa.Table:

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import threading
 
-import duckdb
-import pyarrow as pa
-
-from belvedere.sql.expressions.engine import connect
+from belvedere.libraries import duckdb, pa
 
 _local = threading.local()
 
@@ -15,6 +12,8 @@ _local = threading.local()
 def shared() -> duckdb.DuckDBPyConnection:
     """This thread's connection; making one costs about 30 ms, so it is kept."""
     if not hasattr(_local, "connection"):
+        from belvedere.sql.expressions.engine import connect  # and with it the rules of all functions
+
         _local.connection = connect()
     connection: duckdb.DuckDBPyConnection = _local.connection
     return connection

@@ -11,23 +11,20 @@ from __future__ import annotations
 import hashlib
 import struct
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from belvedere.encoding import MAX_KEY, too_long
+from belvedere.libraries import np, pa, pc
 from belvedere.operators.base import ID, WEIGHT
 from belvedere.operators.grouping import group
 from belvedere.stores.base import Shard, TableId, Write
 
 COUNT = struct.Struct("<qi")  # weight and the number of the expression that raised
-ERROR_SCHEMA = pa.schema([(ID, pa.binary()), (WEIGHT, pa.int64()), ("expression", pa.int32())])
 COUNTER = b""
 ROW = b"\x01"  # stands before a row's identity, which may be empty itself
 
 
 def error_rows(ids: pa.Array, weights: pa.Array, expression: pa.Array) -> pa.Table:
-    return pa.table([pc.cast(ids, pa.binary()), weights, pc.cast(expression, pa.int32())], schema=ERROR_SCHEMA)
+    schema = pa.schema([(ID, pa.binary()), (WEIGHT, pa.int64()), ("expression", pa.int32())])
+    return pa.table([pc.cast(ids, pa.binary()), weights, pc.cast(expression, pa.int32())], schema=schema)
 
 
 def _within_limits(keys: pa.BinaryArray) -> pa.BinaryArray:

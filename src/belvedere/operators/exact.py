@@ -14,10 +14,8 @@ from __future__ import annotations
 import math
 import struct
 
-import numpy as np
-import numpy.typing as npt
-
 from belvedere.encoding.order import order_by
+from belvedere.libraries import np, npt
 from belvedere.operators.grouping import Ints
 
 Total = tuple[int, int, int, int]

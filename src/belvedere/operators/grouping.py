@@ -8,18 +8,14 @@ doubles; it is exact here because every limb is below 2**32 and at most 2**20 ro
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
+from typing import Any, TypeAlias
 
 from belvedere.encoding.order import stable_order
+from belvedere.libraries import np, npt, pa
 
-Ints = npt.NDArray[np.int64]
-Words = npt.NDArray[np.uint64]
+Ints: TypeAlias = "npt.NDArray[np.int64]"
+Words: TypeAlias = "npt.NDArray[np.uint64]"
 _EXACT = 1 << 20
-_LOW = np.uint64(0xFFFFFFFF)
 
 
 def group(keys: pa.Array) -> tuple[pa.BinaryArray, Ints]:
@@ -114,7 +110,7 @@ def group_count(codes: Ints, groups: int, weights: Ints) -> Ints:
 def group_sum(codes: Ints, groups: int, values: Ints | Int128, weights: Ints) -> Int128:
     """The exact sum of value * weight per group."""
     wide = values if isinstance(values, Int128) else Int128.from_int64(values)
-    limbs = [wide.high >> np.int64(32), wide.high & np.int64(0xFFFFFFFF), wide.low >> np.uint64(32), wide.low & _LOW]
+    limbs = [wide.high >> np.int64(32), wide.high & np.int64(0xFFFFFFFF), wide.low >> np.uint64(32), wide.low & np.uint64(0xFFFFFFFF)]
     if not isinstance(values, Int128):  # two limbs are enough: the upper one is signed
         limbs = [values >> np.int64(32), values & np.int64(0xFFFFFFFF)]
     total = Int128.zeros(groups)

@@ -22,11 +22,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-import numpy as np
-import pyarrow as pa
-
 from belvedere.encoding.binaries import data_of, offsets_of, weave
 from belvedere.encoding.order import order_by
+from belvedere.libraries import np, pa
 from belvedere.operators.arrange import BATCH, Arrange, Gone, Mask, Rows
 from belvedere.operators.base import ID, KEY, WEIGHT, column_of, columns
 from belvedere.operators.engine import evaluate

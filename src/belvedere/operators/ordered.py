@@ -13,15 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-
-import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
+from typing import TypeAlias
 
 from belvedere.encoding import KeyCodec, prefix_range
 from belvedere.encoding.one_key import prefix_length
 from belvedere.encoding.order import Words, order_by, run_starts, stable_order
+from belvedere.libraries import np, npt, pa, pc
 from belvedere.operators.base import ID, KEY, WEIGHT
 from belvedere.operators.grouping import Ints, group_count
 from belvedere.operators.sinks import counted, counts_of
@@ -29,7 +26,7 @@ from belvedere.stores.base import Shard, TableId, Write
 from belvedere.types import SqlType
 
 VALUE = "_x"
-Mask = npt.NDArray[np.bool_]
+Mask: TypeAlias = "npt.NDArray[np.bool_]"
 
 
 @dataclass(frozen=True, slots=True)

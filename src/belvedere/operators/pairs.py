@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import numpy as np
-
+from belvedere.libraries import np
 from belvedere.operators.grouping import Ints
 
 

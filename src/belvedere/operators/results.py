@@ -11,14 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal, localcontext
 from functools import lru_cache
-from typing import TYPE_CHECKING
-
-import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
+from typing import TYPE_CHECKING, TypeAlias
 
 from belvedere.encoding import KeyCodec
+from belvedere.libraries import np, npt, pa, pc
 from belvedere.operators import exact
 from belvedere.operators.grouping import Int128, Wide
 from belvedere.types import SqlType
@@ -26,7 +22,7 @@ from belvedere.types import SqlType
 if TYPE_CHECKING:
     from belvedere.operators.aggregate import GroupState
 
-Mask = npt.NDArray[np.bool_]
+Mask: TypeAlias = "npt.NDArray[np.bool_]"
 FUNCTIONS = ("count_rows", "count", "count_distinct", "sum", "avg", "min", "max")
 
 

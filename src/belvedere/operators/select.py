@@ -12,13 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-
-import duckdb
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
+from typing import TypeAlias
 
 from belvedere.encoding import MAX_KEY, KeyCodec, too_long
+from belvedere.libraries import duckdb, np, pa, pc
 from belvedere.operators.base import ID, WEIGHT, columns
 from belvedere.operators.engine import evaluate
 from belvedere.operators.errors import error_rows
@@ -28,7 +25,7 @@ from belvedere.types import SqlType
 _END = (1 << 31) - 1
 _MANY = 200_000  # rows of which not all values of all operators should be in memory at once
 _FEW = 10_000  # rows for which computing what a condition drops again costs less than a query
-Values = Mapping[str, pa.ChunkedArray]  # by the text of the expression
+Values: TypeAlias = "Mapping[str, pa.ChunkedArray]"  # by the text of the expression
 IDENTITY = -1  # stands for the identity of a row where columns form a record key
 
 

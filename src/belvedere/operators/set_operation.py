@@ -16,12 +16,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from belvedere.encoding import KeyCodec
 from belvedere.encoding.binaries import data_of, fixed_binary, weave
+from belvedere.libraries import np, pa, pc
 from belvedere.operators.base import ID, KEY, WEIGHT, columns
 from belvedere.operators.grouping import Ints, group, group_count
 from belvedere.stores.base import Shard, TableId, Write

@@ -13,12 +13,9 @@ import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from belvedere.encoding import KeyCodec, RowCodec
 from belvedere.encoding.order import Words, order_by, run_ends, run_starts, stable_order
+from belvedere.libraries import np, pa, pc
 from belvedere.operators.base import ID, KEY, WEIGHT, column_of
 from belvedere.operators.grouping import Ints, group, group_count
 from belvedere.stores.base import Shard, TableId, Write

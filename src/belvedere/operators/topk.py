@@ -13,20 +13,17 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
-
-import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
+from typing import TypeAlias
 
 from belvedere.encoding.order import order_by, stable_order
+from belvedere.libraries import np, npt, pa, pc
 from belvedere.operators.arrange import BATCH, Arrange, Rows
 from belvedere.operators.base import ID, KEY, WEIGHT, columns
 from belvedere.operators.grouping import Ints, group
 from belvedere.stores.base import Shard
 from belvedere.types import INT, SqlType
 
-Mask = npt.NDArray[np.bool_]
+Mask: TypeAlias = "npt.NDArray[np.bool_]"
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from belvedere.encoding import slots_of
 from belvedere.errors import Stale
+from belvedere.libraries import pa, pc
 from belvedere.operators.sinks import counted, counts_of
 from belvedere.stores.base import Shard, Store, Write
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from belvedere.errors import BelvedereError, LeaseLost, PipelineError, Stale, Timeout
 from belvedere.pipeline.coordinator import Coordinator, EpochReport
-from belvedere.readers.waiting import wait_until
+from belvedere.readers.waiting import check_seconds, wait_until
 from belvedere.stores.base import Store
 from belvedere.types import Position
 from belvedere.views.catalog import Head
@@ -30,14 +30,6 @@ class PipelineStatus:
     message: str
     is_active: bool
     is_waiting: bool
-
-
-def check_seconds(name: str, value: float | None) -> None:
-    """Refuse what is no time to wait; None is for ever."""
-    if value is None:
-        return
-    if not isinstance(value, float | int) or isinstance(value, bool) or not 0 <= value <= threading.TIMEOUT_MAX:
-        raise PipelineError(f"{name} is {value!r}: use a number of seconds, 0 or more, or leave it out")
 
 
 def interval(trigger: str | float | None) -> str | float | None:

@@ -18,13 +18,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from belvedere.changes.net import NetChanges
 from belvedere.encoding import slot_of, slots_of
 from belvedere.errors import Stale
+from belvedere.libraries import np, pa, pc
 from belvedere.operators.aggregate import GLOBAL, Aggregate
 from belvedere.operators.base import ID, KEY, WEIGHT
 from belvedere.operators.errors import COUNT, COUNTER, record_errors

@@ -8,14 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from belvedere.changes.net import NetChanges, combined, net
 from belvedere.encoding import slots_of
 from belvedere.encoding.order import stable_order
 from belvedere.errors import Dropped, Stale
+from belvedere.libraries import np, pa, pc
 from belvedere.operators.base import ID, WEIGHT, columns
 from belvedere.pipeline.intent import Intent, Load
 from belvedere.readers.base_rows import decode_rows, rows_as_of

@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -21,12 +19,13 @@ import pyarrow as pa
 
 from belvedere.errors import PipelineError
 from belvedere.pipeline.attempts import checked, run_stage, run_whole, stages
+from belvedere.pipeline.choices import NICE
 from belvedere.pipeline.failures import failure, told
 from belvedere.pipeline.intent import Intent
-from belvedere.pipeline.java import ensure_java
 from belvedere.pipeline.ledger import load_plan
 from belvedere.pipeline.manager import Ack, Envelope, ack_to_json
 from belvedere.pipeline.plan import EpochPlan
+from belvedere.pipeline.session import with_log
 from belvedere.pipeline.width import Width
 from belvedere.readers.to_spark import Batches, map_in_arrow
 from belvedere.stores.base import Store
@@ -47,50 +46,9 @@ _ARROW = pa.schema(
         ("payload", pa.binary()),
     ]
 )
-_MASTER = re.compile(r"local(-cluster)?(\[[^\]]+\])?|yarn|(spark|k8s|mesos)://.+")
 ACK_LEVEL = -1
-_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # small jobs: half the start-up, and less compiling beside the tasks
-_NICE = "BELVEDERE_NICE"  # the environment variable with the priority of tasks
 _NICEST = 19
 _PIECE = 1 << 20  # bytes per row of an exchange; with larger ones the JVM spends its time on large arrays
-
-
-def check_master(master: str) -> None:
-    if not isinstance(master, str) or not _MASTER.fullmatch(master):
-        raise PipelineError(f"{master!r} is no Spark master: give local[*], local[4], spark://host:7077, yarn or k8s://...")
-
-
-def session(master: str = "local[*]", **options: str) -> SparkSession:
-    """A Spark session for this process, made if there is none; in local mode failed tasks are retried."""
-    check_master(master)
-    ensure_java()
-    os.environ["PYSPARK_PYTHON"] = sys.executable  # else workers run the system's interpreter, without our packages
-    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    from pyspark.sql import SparkSession
-
-    cores = master[6:-1] if master.startswith("local[") and "," not in master else ""
-    builder = SparkSession.builder.master(f"local[{cores},4]" if cores else master).appName("belvedere")
-    settings = {
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.driver.memory": "1g",
-        "spark.driver.extraJavaOptions": _JAVA,
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.ansi.enabled": "true",
-        "spark.sql.adaptive.enabled": "false",
-        "spark.sql.shuffle.partitions": str(2 * (os.cpu_count() or 1)),
-        "spark.sql.execution.arrow.maxRecordsPerBatch": "64",
-        "spark.python.unix.domain.socket.enabled": "true",  # TCP's delayed acks cost 40 ms per task
-        "spark.pyspark.python": sys.executable,
-        "spark.log.level": "ERROR",
-        **({f"spark.executorEnv.{_NICE}": "15"} if master.startswith("local") else {}),
-        **options,
-    }
-    for name, value in settings.items():
-        builder = builder.config(name, value)
-    return builder.getOrCreate()
 
 
 @dataclass(slots=True)
@@ -131,14 +89,19 @@ class SparkRunner:
         return map_in_arrow(self.spark.range(0, tasks, 1, tasks), task, ENVELOPE)
 
     def _collect(self, frame: DataFrame, intent: Intent) -> list[Ack]:
+        from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
 
-        context = self.spark.sparkContext
-        context.setJobGroup(f"belvedere-{intent.epoch}", f"epoch {intent.epoch}: {intent.kind}, {intent.operations} operations")
+        about = f"epoch {intent.epoch}: {intent.kind}, {intent.operations} operations"
         try:
+            self.spark.sparkContext.setJobGroup(f"belvedere-{intent.epoch}", about)
             rows = frame.collect()  # acks only: levels before the last send their envelopes on
         except PySparkException as error:
             raise failure(intent.epoch, str(error)) from error
+        except (Py4JError, OSError) as error:
+            what = f"epoch {intent.epoch} is not finished, as Spark's Java process has ended or does not answer"
+            hint = "Close the database and open it again, which starts another; the epoch is then run again"
+            raise PipelineError(with_log(f"{what}. {hint}")) from error
         return checked([_ack(bytes(row["payload"])) for row in rows], intent)
 
 
@@ -175,9 +138,9 @@ def _stage(store: Store, intent: Intent, levels: range, tasks: int) -> Task:
 
 def _give_way() -> None:
     """Beside writers on the same cores, tasks come second: a write is not slower for views."""
-    wanted = os.environ.get(_NICE, "0")
+    wanted = os.environ.get(NICE, "0")
     if not wanted.isdecimal() or int(wanted) > _NICEST:
-        raise PipelineError(f"{_NICE} is {wanted!r}: give a number from 0 to {_NICEST}, where {_NICEST} gives way the most")
+        raise PipelineError(f"{NICE} is {wanted!r}: give a number from 0 to {_NICEST}, where {_NICEST} gives way the most")
     if int(wanted):
         os.setpriority(os.PRIO_PROCESS, 0, int(wanted))
 

@@ -9,11 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from belvedere.changes.net import NetChanges, combined, net_operations
 from belvedere.encoding import KeyCodec, RowCodec
+from belvedere.libraries import pa, pc
 from belvedere.stores.base import Store
 from belvedere.types import Epoch, Schema
 from belvedere.views.definitions import TableDefinition

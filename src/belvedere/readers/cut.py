@@ -13,12 +13,11 @@ import struct
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeVar
-
-import pyarrow as pa
+from typing import Any, TypeAlias, TypeVar
 
 from belvedere.encoding import prefix_range, slot_of
 from belvedere.errors import CatalogError, Stale, ViewInError, ViewNotReady
+from belvedere.libraries import pa, pc
 from belvedere.readers.rows import ViewRows
 from belvedere.stores.base import Store
 from belvedere.types import Epoch
@@ -27,7 +26,7 @@ from belvedere.views.definitions import LIVE, ViewDefinition
 from belvedere.views.pins import pinned
 
 T = TypeVar("T")
-Batch = tuple[pa.BinaryArray, pa.BinaryArray]  # keys and values
+Batch: TypeAlias = "tuple[pa.BinaryArray, pa.BinaryArray]"  # keys and values
 Known = tuple[Hashable, Epoch, CatalogState]  # the mark of what was read, the committed epoch, definitions as new as it
 _HEAD = struct.Struct("<QQ")
 _TRIES = 100
@@ -91,16 +90,29 @@ class Cut:
     def rows(self, view: ViewDefinition, prefix: Sequence[Any] = (), ordered: bool = False, limit: int | None = None) -> pa.Table:
         """All rows of a view whose key begins with the values of `prefix`; with a limit at least the first so many of each slot."""
         shape = ViewRows.of(view)
-        low, high = prefix_range(shape.prefix(prefix)) if prefix else (b"", None)
-        owner = shape.owner(prefix) if prefix else None
-        batches = list(self.scan(view, low, high, limit, None if owner is None else [slot_of(owner, self.store.state.slots)]))
+        batches = list(self._under(view, shape, prefix, limit))
         if not batches:
             return shape.schema.arrow.empty_table()
         if ordered and len(batches) > 1:
             keys, values = (pa.concat_arrays([b[i] for b in batches]) for i in (0, 1))
-            order = pa.compute.sort_indices(keys)
+            order = pc.sort_indices(keys)
             batches = [(keys.take(order), values.take(order))]
         return pa.concat_tables([shape.decode(k, v) for k, v in batches])
+
+
+    def batches(self, view: ViewDefinition, prefix: Sequence[Any] = ()) -> Iterator[pa.Table]:
+        """The same rows in parts, in no particular order."""
+        shape = ViewRows.of(view)
+        for keys, values in self._under(view, shape, prefix, None):
+            yield from shape.decode_parts(keys, values)
+
+    def _under(
+        self, view: ViewDefinition, shape: ViewRows, prefix: Sequence[Any], limit: int | None
+    ) -> Iterator[Batch]:
+        """Records whose key begins with the values of `prefix`."""
+        low, high = prefix_range(shape.prefix(prefix)) if prefix else (b"", None)
+        owner = shape.owner(prefix) if prefix else None
+        return self.scan(view, low, high, limit, None if owner is None else [slot_of(owner, self.store.state.slots)])
 
 
 def _first(batches: Iterator[Batch], limit: int) -> Iterator[Batch]:

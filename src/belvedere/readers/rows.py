@@ -7,19 +7,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-
 from belvedere.encoding import KeyCodec, RowCodec, dict_decoder
 from belvedere.errors import Damaged, SchemaError
+from belvedere.libraries import np, pa
 from belvedere.operators.arrange import Arrange
 from belvedere.operators.sinks import BagSink, counts_of
-from belvedere.sql.planner import Sink
+from belvedere.sql.planned import Sink
 from belvedere.types import Key, Row, Schema
 from belvedere.views.definitions import ViewDefinition
 
@@ -103,6 +101,18 @@ class ViewRows:
             fields = self.values.decode(values)
             found |= {i: fields[place] for i, place in self._fields.items()}
         return pa.table([found[i] for i in range(len(self.schema.columns))], schema=self.schema.arrow)
+
+    def decode_parts(self, keys: pa.BinaryArray, values: pa.BinaryArray, size: int = 100_000) -> Iterator[pa.Table]:
+        """The same in parts of so many rows: a counted row may stand for more than fit into memory."""
+        if not isinstance(self.sink, BagSink):
+            yield self.decode(keys, values)
+            return
+        once = pa.table(self.keys.decode(keys), names=[str(i) for i in self._order])
+        ends = np.cumsum(counts_of(values))
+        for start in range(0, int(ends[-1]) if len(ends) else 0, size):
+            numbers = np.arange(start, min(start + size, int(ends[-1])))
+            rows = once.take(pa.array(np.searchsorted(ends, numbers, side="right")))
+            yield pa.table([rows.column(str(i)) for i in range(len(self.schema.columns))], schema=self.schema.arrow)
 
     @cached_property
     def decode_one(self) -> Callable[[tuple[Any, ...], bytes], Row]:

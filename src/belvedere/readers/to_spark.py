@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, TypeAlias
 
 from belvedere.errors import Stale
+from belvedere.libraries import pa
 from belvedere.readers.cut import Cut
 from belvedere.readers.rows import ViewRows
 from belvedere.stores.base import Store
@@ -18,7 +17,7 @@ from belvedere.views.definitions import ViewDefinition
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-Batches = Iterable[pa.RecordBatch]
+Batches: TypeAlias = "Iterable[pa.RecordBatch]"
 
 
 def map_in_arrow(frame: DataFrame, function: Callable[[Batches], Batches], schema: str) -> DataFrame:

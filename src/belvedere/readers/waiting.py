@@ -7,8 +7,18 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
+from belvedere.errors import PipelineError
+
 T = TypeVar("T")
 _FIRST, _LONGEST = 0.002, 0.05
+
+
+def check_seconds(name: str, value: float | None) -> None:
+    """Refuse what is no time to wait; None is for ever."""
+    if value is None:
+        return
+    if not isinstance(value, float | int) or isinstance(value, bool) or not 0 <= value <= threading.TIMEOUT_MAX:
+        raise PipelineError(f"{name} is {value!r}: use a number of seconds, 0 or more, or leave it out")
 
 
 def wait_until(found: Callable[[], T | None], timeout: float | None, stop: threading.Event | None = None) -> T | None:

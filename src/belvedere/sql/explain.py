@@ -28,7 +28,7 @@ from belvedere.operators.select import Expression, Select
 from belvedere.operators.set_operation import SetOperation
 from belvedere.operators.sinks import KeyedSink
 from belvedere.operators.topk import TopK
-from belvedere.sql.planner import PlannedView
+from belvedere.sql.planned import PlannedView
 from belvedere.stores.base import TableId
 from belvedere.types import Schema
 

@@ -22,10 +22,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
-
+from belvedere.libraries import np, npt, pa
 from belvedere.types import Epoch, Position
 
 T = TypeVar("T")

@@ -16,12 +16,12 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from itertools import accumulate
-from typing import TypeVar
-
-import pyarrow as pa
+from typing import Any, TypeVar
 
 from belvedere.errors import Conflict, Dropped, Stale, StoreError
+from belvedere.libraries import pa
 from belvedere.stores.base import BaseTables, Catalog, CatalogTransaction, LogBlock, StateTables, TableId
+from belvedere.stores.closed import Closed
 from belvedere.stores.memory_state import Batch, MemoryState, Rules, batches, binary, inside
 from belvedere.types import Position
 
@@ -53,7 +53,11 @@ class MemoryStore:
         pass
 
     def close(self) -> None:
-        pass
+        """Idempotent, as the rest is unreachable then. Who keeps the catalog itself is told too."""
+        closed: Any = Closed(self.url)
+        if isinstance(self.catalog, MemoryCatalog):
+            self.catalog._point = closed
+        self.catalog = self.base = self.state = closed
 
 
 class _Transaction:

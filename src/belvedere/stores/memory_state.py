@@ -11,17 +11,15 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
-
-import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
+from typing import TypeAlias
 
 from belvedere.errors import Stale, StoreError
+from belvedere.libraries import np, npt, pa
 from belvedere.stores.base import Getter, Slot, SlotStatus, TableId, Write
 from belvedere.types import Epoch
 
 Versions = list[tuple[Epoch, bytes | None]]  # a value of None is a tombstone
-Batch = tuple[pa.BinaryArray, pa.BinaryArray]
+Batch: TypeAlias = "tuple[pa.BinaryArray, pa.BinaryArray]"
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,10 +21,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from belvedere.errors import CatalogError, SchemaError
-from belvedere.sql.dialect import parse
-from belvedere.sql.names import check_names
-from belvedere.sql.planner import TableInfo, ViewInfo, plan_view
-from belvedere.sql.query import relations
+from belvedere.sql.planned import TableInfo, ViewInfo
 from belvedere.stores.base import CatalogTransaction, Store
 from belvedere.types import Epoch, Position, Schema
 from belvedere.views.damage import decodes
@@ -148,6 +145,8 @@ def create_table(store: Store, name: str, schema: Schema, before_images: bool, i
 
 
 def _check_table(name: str, schema: Schema) -> None:
+    from belvedere.sql.names import check_names  # SQL is loaded to change the catalog, not to read it
+
     check_names("the table", [name])
     check_names(f"a column of table {name}", schema.names)
     if not schema.key:
@@ -181,6 +180,9 @@ def create_view(
     store: Store, name: str, select: str, key: Sequence[str], consistency: str, replace_it: bool = False, if_not_exists: bool = False
 ) -> bool:
     """Register a view as requested; a coordinator loads it and makes it live between two epochs (rule R7)."""
+    from belvedere.sql.names import check_names
+    from belvedere.sql.planner import plan_view
+
     check_names("the view", [name])
 
     def body(t: CatalogTransaction) -> bool:
@@ -203,6 +205,9 @@ def create_view(
 
 def _in_sight(t: CatalogTransaction, select: str, name: str) -> tuple[list[TableInfo], list[ViewInfo]]:
     """The tables and views that a SELECT refers to, and what these views refer to: other definitions are not read."""
+    from belvedere.sql.dialect import parse
+    from belvedere.sql.query import relations
+
     tables: dict[int, TableInfo] = {}
     views: dict[str, ViewInfo] = {}
     waiting = [relation.lower() for relation in relations(parse(select))]

@@ -16,7 +16,7 @@ COMMANDS = sorted(c.name or "" for c in app.registered_commands)
 
 
 def test_every_command_of_the_manual_is_there() -> None:
-    expected = "bench catch-up delete demo explain get import init metrics put run scan sql status verify views"
+    expected = "bench catch-up delete demo explain export get import init metrics put run scan sql status verify views"
     assert expected.split() == COMMANDS
 
 
@@ -93,7 +93,7 @@ def test_a_script_that_is_not_utf8_is_named_with_its_line(filled: Cli, tmp_path:
 
 
 def test_catching_up_with_no_time_only_looks_whether_there_is_work(filled: Cli, shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def started(master: str) -> None:
+    def started(*_: object) -> None:
         raise AssertionError("Spark is not needed to look")
 
     monkeypatch.setattr("belvedere.cli.spark.start", started)

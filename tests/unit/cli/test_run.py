@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import os
+from datetime import UTC, datetime, timedelta
 
 import pytest
+from rich.console import Console
 
-from belvedere.cli.run import line
+from belvedere.cli.run import line, say
 from belvedere.database import Database
 from belvedere.errors import Timeout
 from belvedere.pipeline.handle import AWAITING_LEASE
 from belvedere.readers.waiting import wait_until
+from tests.unit.cli.conftest import Cli
 from tests.unit.pipeline.held import LONG, MANY, Held
 
 
@@ -42,3 +46,32 @@ def test_a_second_pipeline_says_that_it_waits_and_then_that_it_works(
     assert first.await_termination(LONG)
     assert second.status.message == "running epochs"
     assert "waiting" not in line(held_db, second)
+
+
+def test_lines_that_stay_begin_with_the_time() -> None:
+    file = io.StringIO()
+    say(Console(file=file, width=200), "epoch 1 · up to date [not markup]")
+    time, text = file.getvalue().rstrip("\n").split(" ", 1)
+    assert abs(datetime.now(UTC) - datetime.fromisoformat(time)) < timedelta(minutes=5)
+    assert text == "epoch 1 · up to date [not markup]"
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ("spark.driver.memory", "is not name=value, as in spark.driver.memory=4g"),
+        ("=4g", "is not name=value"),
+        ("driver.memory=4g", "'driver.memory' is no setting of Spark"),
+        ("spark.master=local", "spark.master cannot be set: it is given as the master"),
+    ],
+)
+@pytest.mark.parametrize("command", ["run", "catch-up", "verify"])
+def test_wrong_settings_are_refused_before_spark_starts(filled: Cli, command: str, given: str, told: str) -> None:
+    result = filled(command, "--conf", given)
+    assert result.exit_code in (1, 2)
+    assert told in " ".join(result.stderr.replace("│", " ").split())
+
+
+def test_a_setting_is_given_once(filled: Cli) -> None:
+    result = filled("catch-up", "--conf", "spark.driver.memory=1g", "--conf", "spark.driver.memory=2g")
+    assert "spark.driver.memory is given twice" in result.stderr

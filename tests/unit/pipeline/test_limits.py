@@ -55,7 +55,7 @@ def test_arguments_are_checked_before_spark_starts(tmp_path: Path, monkeypatch: 
     def started(*_: object) -> None:
         raise AssertionError("Spark is not needed to refuse")
 
-    monkeypatch.setattr("belvedere.pipeline.spark.session", started)
+    monkeypatch.setattr("belvedere.pipeline.session.session", started)
     with belvedere.open(tmp_path / "d", slots=1) as db:
         refused: list[dict[str, Any]] = [{"max_rows": 0}, {"trigger": -1}, {"trigger": "soon"}]
         for arguments in refused:
@@ -115,6 +115,6 @@ def test_a_database_is_opened_by_its_path(url: Any) -> None:
 
 @pytest.mark.parametrize("url", ["d", "memory:"])
 def test_an_unknown_option_is_named_with_those_that_exist(tmp_path: Path, url: str) -> None:
-    with pytest.raises(TypeError, match=r"'nope'.*spark, master .* slots, map_size, max_size and read_only"):
+    with pytest.raises(TypeError, match=r"'nope'.*spark, master, .* slots, map_size, max_size and read_only"):
         belvedere.open(tmp_path / url if url == "d" else url, nope=5)
     assert list(tmp_path.iterdir()) == []

@@ -16,8 +16,8 @@ from belvedere.cli.demo.moment import Watch
 from belvedere.cli.demo.screen import Screen, screen
 from belvedere.cli.demo.shop import LATE, TABLE, VIEWS, Shop
 from belvedere.cli.demo.writer import Writer, writer
-from belvedere.cli.place import TerminalDatabase
 from belvedere.cli.signals import Stop, stopping
+from belvedere.cli.terminal import TerminalDatabase
 from belvedere.errors import PipelineError
 from belvedere.pipeline.verify import Verification
 from belvedere.views.definitions import LIVE

@@ -12,26 +12,7 @@ from belvedere.sql.binding import Field, text_of
 from belvedere.sql.plan.names import Names
 from belvedere.sql.plan.nodes import Nodes
 from belvedere.sql.plan.relation import Relation, words
-from belvedere.stores.base import TableId
-from belvedere.types import Schema
-
-
-@dataclass(frozen=True, slots=True)
-class TableInfo:
-    """What the planner must know of a base table."""
-
-    id: TableId
-    name: str
-    schema: Schema
-
-
-@dataclass(frozen=True, slots=True)
-class ViewInfo:
-    """What the planner must know of another view: its SELECT and the names of its columns."""
-
-    name: str
-    select: str
-    names: tuple[str, ...]
+from belvedere.sql.planned import TableInfo, ViewInfo
 
 
 @dataclass(frozen=True, slots=True)

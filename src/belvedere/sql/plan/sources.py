@@ -13,12 +13,13 @@ from belvedere.sql.binding import Field, bind, text_of
 from belvedere.sql.dialect import parse
 from belvedere.sql.names import qualified
 from belvedere.sql.plan.conditions import conjuncts
-from belvedere.sql.plan.context import Answer, Context, TableInfo
+from belvedere.sql.plan.context import Answer, Context
 from belvedere.sql.plan.identity import of_columns
 from belvedere.sql.plan.join import ANTI, FULL, INNER, LEFT, RIGHT, SEMI
 from belvedere.sql.plan.names import Names
 from belvedere.sql.plan.refusal import refuse_subqueries, unknown_table
 from belvedere.sql.plan.relation import Branch, Relation, column
+from belvedere.sql.planned import TableInfo
 
 _KINDS = {"SEMI": SEMI, "ANTI": ANTI}
 _SIDES = {"": INNER, "LEFT": LEFT, "RIGHT": RIGHT, "FULL": FULL}

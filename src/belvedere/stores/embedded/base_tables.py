@@ -6,10 +6,9 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-import pyarrow as pa
-
 from belvedere.encoding.order import stable_order
 from belvedere.errors import Conflict, StoreError, StoreFull, TooLarge
+from belvedere.libraries import pa
 from belvedere.stores.base import LogBlock, TableId
 from belvedere.stores.embedded import blocks, dropping, log, records
 from belvedere.stores.embedded.environment import MAX_KEY, Environment, Transaction
@@ -114,11 +113,12 @@ class EmbeddedBase:
 
     @contextmanager
     def snapshot(self) -> Iterator[EmbeddedSnapshot]:
-        transaction = self._environment.begin_read()
+        environment = self._environment  # it stays the one to end in, also when the store has been closed meanwhile
+        transaction = environment.begin_read()
         try:
             yield EmbeddedSnapshot(self._environment, transaction)
         finally:
-            self._environment.end_read(transaction)
+            environment.end_read(transaction)
 
     def end(self) -> dict[str, Position]:
         return {log.STREAM: self._environment.read(log.ends)[0]}

@@ -13,10 +13,8 @@ from collections.abc import Iterator, Sequence
 from struct import Struct
 from typing import Any, NamedTuple
 
-import numpy as np
-import pyarrow as pa
-
 from belvedere.errors import Damaged
+from belvedere.libraries import np, pa
 
 HEADER = Struct("<IIdHHI")
 _OFFSETS_OF_ONE = Struct("<ii")

@@ -24,9 +24,9 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import lmdb
-import pyarrow as pa
 
 from belvedere.errors import BelvedereError, Damaged, StoreError, StoreFull
+from belvedere.libraries import pa
 from belvedere.stores.embedded import files
 from belvedere.stores.embedded.holder import Holder
 from belvedere.stores.embedded.marks import mark_of
@@ -40,8 +40,12 @@ _PAGE = 4096
 _RESERVE = 1 << 20
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # LMDB says EIO when a disk took only a part
 _DAMAGED = (lmdb.CorruptedError, lmdb.PageNotFoundError, lmdb.InvalidError, lmdb.VersionMismatchError, lmdb.PanicError)
-_UNREADABLE = (lmdb.Error, struct.error, UnicodeDecodeError, json.JSONDecodeError, pa.ArrowInvalid)  # of values that are damaged
 _PATIENCE = 5.0  # seconds that growing waits for transactions of other threads
+
+
+def _unreadable() -> tuple[type[Exception], ...]:
+    """What damaged values raise; asked when something was raised, because it loads Arrow."""
+    return lmdb.Error, struct.error, UnicodeDecodeError, json.JSONDecodeError, pa.ArrowInvalid
 
 
 class Environment:
@@ -113,7 +117,7 @@ class Environment:
         """What a function finds in a read transaction that is open."""
         try:
             return body(transaction)
-        except _UNREADABLE as error:
+        except _unreadable() as error:
             raise translated(self.path, error) from error
 
     def get_beside(self, common: Callable[[Transaction], T], key: bytes) -> tuple[T, bytes | None]:
@@ -132,7 +136,7 @@ class Environment:
                 value = transaction.get(key)
                 transaction.abort()
                 return known[2], value
-        except _UNREADABLE:
+        except _unreadable():
             transaction = None  # that ends it; `read` cures it, or tells what is wrong
         finally:
             active.pop()
@@ -157,7 +161,7 @@ class Environment:
                 self._grow(_RESERVE if frees else 0)
             except lmdb.Error as error:
                 self._cure(error)
-            except _UNREADABLE as error:
+            except _unreadable() as error:
                 raise translated(self.path, error) from error
 
     def _write_once(self, body: Callable[[Transaction], T]) -> T:

@@ -9,16 +9,13 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator
 from itertools import islice
+from typing import TypeAlias
 
-import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
-
+from belvedere.libraries import np, npt, pa, pc
 from belvedere.stores.embedded.environment import Transaction
 from belvedere.stores.embedded.records import CHUNK_BYTES, LAST, LONGEST, SLICE_END, Overlay, binary, next_piece, prefixed, read_chunk, seek
 
-Found = tuple[npt.NDArray[np.int64], pa.BinaryArray, pa.BinaryArray]  # numbers of prefixes, keys, values
+Found: TypeAlias = "tuple[npt.NDArray[np.int64], pa.BinaryArray, pa.BinaryArray]"  # numbers of prefixes, keys, values
 
 _FEWEST, _FIRST, _MOST = 4, 16, 1024  # records in a piece; more tuples at a time would keep the GC busy
 _GROWTH = 8

@@ -8,23 +8,21 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
-from typing import Any
+from typing import Any, TypeAlias
 
 import lmdb
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from belvedere.errors import SchemaError
+from belvedere.libraries import pa, pc
 from belvedere.stores.embedded import blocks
 from belvedere.stores.embedded.environment import MAX_KEY, Transaction
 
-Batch = tuple[pa.BinaryArray, pa.BinaryArray]
+Batch: TypeAlias = "tuple[pa.BinaryArray, pa.BinaryArray]"
 Chunk = tuple[list[bytes], list[bytes], bytes | None]  # full keys, values, and where the rest begins (None: there is no rest)
 ReadChunk = Callable[[bytes, bytes, int], Chunk]  # of [low, high), at most so many stored records
 
 LONGEST = MAX_KEY + 4
 LAST = b"\xff" * (LONGEST + 1)  # above every key
-_NOTHING = pa.scalar(b"", pa.binary())
 _FIRST_CHUNK = 16
 _CHUNK_GROWTH = 8
 _PIECE = 1024
@@ -45,7 +43,7 @@ def bounds(table: int, low: bytes, high: bytes | None) -> tuple[bytes, bytes]:
 
 
 def prefixed(table: int, keys: pa.BinaryArray) -> pa.BinaryArray:
-    return pc.binary_join_element_wise(pa.scalar(prefix(table), pa.binary()), keys, _NOTHING)
+    return pc.binary_join_element_wise(pa.scalar(prefix(table), pa.binary()), keys, pa.scalar(b"", pa.binary()))
 
 
 def check_key(key: bytes) -> None:

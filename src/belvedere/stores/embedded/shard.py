@@ -6,12 +6,8 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator
 
-import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from belvedere.errors import Stale, StoreError
+from belvedere.libraries import np, npt, pa, pc
 from belvedere.stores.base import Slot, TableId, Write
 from belvedere.stores.embedded import blocks, records, undo
 from belvedere.stores.embedded.environment import Environment, Transaction

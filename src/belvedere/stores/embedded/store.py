@@ -15,6 +15,7 @@ from typing import Any, cast
 
 from belvedere.errors import StoreError
 from belvedere.stores.base import BaseTables, Catalog, StateTables
+from belvedere.stores.closed import Closed
 from belvedere.stores.embedded import environment, holder, layout, pages, parts, reading
 from belvedere.stores.embedded.base_tables import EmbeddedBase
 from belvedere.stores.embedded.catalog import EmbeddedCatalog
@@ -40,8 +41,9 @@ class EmbeddedStore:
             kind = reading.kind_of(folder) if why_read_only else Environment
             self._environments.append(environment.acquire(folder, map_size, max_size, kind))
         catalog, base, *state = (cast(Environment, ReadOnly(e, why_read_only)) if why_read_only else e for e in self._environments)
-        self.catalog: Catalog = EmbeddedCatalog(catalog, [base, *state])
-        self.base: BaseTables = EmbeddedBase(base, catalog.number)
+        self._parts = EmbeddedCatalog(catalog, [base, *state]), EmbeddedBase(base, catalog.number)
+        self.catalog: Catalog = self._parts[0]
+        self.base: BaseTables = self._parts[1]
         self.state: StateTables = EmbeddedState(state, catalog.number)
 
     @classmethod
@@ -88,7 +90,9 @@ class EmbeddedStore:
         with _cache_lock:
             if _cache.get(self.path) is self:
                 del _cache[self.path]
-        closed: Any = _Closed(self.path)
+        closed: Any = Closed(self.path)
+        # Who reads often keeps a part itself, not the store: the part must not answer either, whoever else uses the files.
+        self._parts[0]._environment = self._parts[1]._environment = closed
         self.catalog = self.base = self.state = closed
         environments, self._environments = self._environments, []
         for each in environments:
@@ -102,16 +106,6 @@ class EmbeddedStore:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _open_cached, (self.path, self._options)
-
-
-class _Closed:
-    """Stands for the parts of a store that is closed, also while another object of this process uses its files."""
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-
-    def __getattr__(self, name: str) -> Any:
-        raise StoreError(f"{self._path} is closed: open the store again")
 
 
 _cache: dict[str, EmbeddedStore] = {}

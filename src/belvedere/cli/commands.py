@@ -1,0 +1,158 @@
+"""The commands: where each is, what it does in one line, and examples. A test holds the lines against the functions themselves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+READ_AND_WRITE, KEEP, TRY = "Tables and views", "Keeping views up to date", "Start here"
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """`home` is the module below `cli` with a function of the same name; `database` says whether the command takes --db."""
+
+    name: str
+    home: str
+    panel: str
+    line: str
+    examples: tuple[str, ...]
+    database: bool = True
+
+
+COMMANDS = (
+    Listed(
+        "demo",
+        "demo",
+        TRY,
+        "Watch a shop's views stay correct while orders stream in.",
+        ("belvedere demo", "belvedere demo shop --seconds 60 --rate 20000"),
+        database=False,
+    ),
+    Listed(
+        "init",
+        "init",
+        TRY,
+        "Create a database in a new or empty directory.",
+        ("belvedere init shop", "belvedere init shop --slots 8"),
+        database=False,
+    ),
+    Listed(
+        "sql",
+        "sql",
+        READ_AND_WRITE,
+        "Run a statement, a script, or a prompt.",
+        (
+            'belvedere --db shop sql "CREATE TABLE orders (id STRING, region STRING, amount BIGINT, PRIMARY KEY (id))"',
+            'belvedere --db shop sql "SELECT * FROM revenue ORDER BY total DESC" --json',
+            "belvedere --db shop sql -f views.sql",
+            "belvedere --db shop sql            # a prompt, with history; statements end with ;",
+        ),
+    ),
+    Listed(
+        "put",
+        "put",
+        READ_AND_WRITE,
+        "Insert or overwrite one row.",
+        ("belvedere put orders id=o1 region=emea amount=7", """belvedere put orders '{"id": "o1", "region": "emea", "amount": 7}'"""),
+    ),
+    Listed(
+        "get",
+        "get",
+        READ_AND_WRITE,
+        "Show the row under a key of a table or view.",
+        ("belvedere get orders o1", "belvedere get by_customer c17 o1 --json", "belvedere get readings -- -5"),
+    ),
+    Listed(
+        "delete",
+        "delete",
+        READ_AND_WRITE,
+        "Delete the row under a key of a table.",
+        ("belvedere delete orders o1", "belvedere delete lines o1 2     # a key of two columns"),
+    ),
+    Listed(
+        "import",
+        "import_rows",
+        READ_AND_WRITE,
+        "Import a file into a table.",
+        (
+            "belvedere import orders orders.csv",
+            "belvedere import orders orders.parquet --batch 100000",
+            "belvedere import orders dirty.jsonl --skip-bad",
+            "belvedere import orders wide.parquet --ignore-others",
+            "zcat orders.csv.gz | belvedere import orders - --format csv",
+        ),
+    ),
+    Listed(
+        "export",
+        "export",
+        READ_AND_WRITE,
+        "Write the rows of a table or view to a file.",
+        (
+            "belvedere export revenue revenue.parquet",
+            "belvedere export orders orders.csv --null '\\N'",
+            "belvedere export by_customer - c17 --format jsonl | gzip > c17.jsonl.gz",
+        ),
+    ),
+    Listed(
+        "scan",
+        "scan",
+        READ_AND_WRITE,
+        "List rows of a table or view in key order.",
+        ("belvedere scan orders --limit 10", "belvedere scan by_customer c17", "belvedere scan revenue --json | jq .total"),
+    ),
+    Listed("views", "views", READ_AND_WRITE, "List the views: their state, key and SELECT.", ("belvedere views", "belvedere views --json")),
+    Listed(
+        "explain",
+        "explain",
+        READ_AND_WRITE,
+        "Show how a view is maintained, or what it will cost.",
+        ("belvedere explain revenue", 'belvedere explain "SELECT region, max(amount) AS m FROM orders GROUP BY region"'),
+    ),
+    Listed(
+        "run",
+        "run",
+        KEEP,
+        "Keep all views up to date until Ctrl-C.",
+        ("belvedere --db shop run", "belvedere --db shop run --every 10", "belvedere --db shop run --available-now"),
+    ),
+    Listed(
+        "catch-up",
+        "catch_up",
+        KEEP,
+        "Bring everything written so far into every view.",
+        ("belvedere --db shop catch-up", "belvedere --db shop catch-up --timeout 60 --json"),
+    ),
+    Listed(
+        "status",
+        "status",
+        KEEP,
+        "Show every view's state and lag, and recent epochs.",
+        ("belvedere status", "belvedere status --watch", "belvedere status --json | jq '.views[].lag_operations'"),
+    ),
+    Listed(
+        "verify",
+        "verify",
+        KEEP,
+        "Compare views with what Spark SQL computes.",
+        ("belvedere verify", "belvedere verify revenue --repair", "belvedere verify revenue --repair --yes"),
+    ),
+    Listed(
+        "metrics",
+        "metrics",
+        KEEP,
+        "Print the status as Prometheus text.",
+        ("belvedere metrics", "belvedere metrics > /var/lib/node_exporter/belvedere.prom"),
+    ),
+    Listed(
+        "bench",
+        "bench",
+        TRY,
+        "Measure this machine, beside peers.",
+        (
+            "belvedere bench --quick",
+            "belvedere bench --views V2,V3 --scenarios maintain,freshness --json results.json",
+            "belvedere bench --plot throughput.png",
+        ),
+        database=False,
+    ),
+)

@@ -1,0 +1,68 @@
+"""The database of a command. It starts Spark only when it must, and shows that it does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from belvedere.cli import spark
+from belvedere.cli.place import Place, path_of
+from belvedere.database import Database
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from belvedere.pipeline.intent import Intent
+    from belvedere.pipeline.manager import Ack
+
+MASTER = "local[*]"
+
+
+class TerminalDatabase(Database):
+    """A database that starts Spark only when an epoch or a recomputation needs it, and quietly.
+
+    So `catch-up` beside a running pipeline only waits, and statements that need no Spark answer at once.
+    """
+
+    def __init__(self, path: str, master: str = MASTER, spark_conf: Mapping[str, str] | None = None, **options: Any) -> None:
+        super().__init__(path, master=master, spark_conf=spark_conf, runner=_WhenNeeded(self), **options)
+
+    @property
+    def spark(self) -> SparkSession:
+        if self._spark is None:
+            self._spark = spark.start(self.master, self.spark_conf)
+        return self._spark
+
+
+class _WhenNeeded:
+    """A runner that becomes Spark's at its first epoch."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    def run(self, intent: Intent) -> list[Ack]:
+        return self._db._spark_runner().run(intent)
+
+
+@contextmanager
+def database(ctx: typer.Context, master: str = MASTER, conf: Sequence[str] | None = None) -> Iterator[TerminalDatabase]:
+    """The database of a command, closed at the end."""
+    place = ctx.obj if isinstance(ctx.obj, Place) else Place()
+    with TerminalDatabase(path_of(place), master, settings(conf or ()), read_only=place.read_only) as db:
+        yield db
+
+
+def settings(given: Sequence[str]) -> dict[str, str]:
+    """What --conf says, each as name=value."""
+    found: dict[str, str] = {}
+    for one in given:
+        name, equals, value = one.partition("=")
+        if not equals or not name.strip():
+            raise typer.BadParameter(f"{one!r} is not name=value, as in spark.driver.memory=4g", param_hint="--conf")
+        if name.strip() in found:
+            raise typer.BadParameter(f"{name.strip()} is given twice", param_hint="--conf")
+        found[name.strip()] = value.strip()
+    return found
