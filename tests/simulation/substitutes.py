@@ -24,7 +24,9 @@ from belvedere.pipeline import coordinator, manager, source
 from belvedere.pipeline.intent import Intent
 from belvedere.readers import cut
 from belvedere.readers.cut import Cut
-from belvedere.sql.planner import PlannedView, plan_view
+from belvedere.sql import planner
+from belvedere.sql.planned import PlannedView
+from belvedere.sql.planner import plan_view
 from belvedere.stores.base import Shard, Store
 from belvedere.views import catalog
 from belvedere.views.definitions import ViewDefinition
@@ -124,7 +126,7 @@ def sinks_without_exchange() -> Iterator[None]:
         return attempt.shards[slot]
 
     with ExitStack() as stack:
-        stack.enter_context(patch.object(catalog, "plan_view", careless))
+        stack.enter_context(patch.object(planner, "plan_view", careless))
         stack.enter_context(patch.object(manager.Attempt, "shard", shard))
         yield
 

@@ -27,7 +27,7 @@ from belvedere.sql.plan.sink import ended
 from belvedere.sql.planned import PlannedView, TableInfo, ViewInfo
 from belvedere.sql.relation import condition_of, expression_of
 
-__all__ = ["condition_of", "expression_of", "plan_view"]
+__all__ = ["PlannedView", "TableInfo", "ViewInfo", "condition_of", "expression_of", "plan_view"]
 
 def plan_view(select: str, key: Sequence[str], tables: Sequence[TableInfo], views: Sequence[ViewInfo] = ()) -> PlannedView:
     query = parse(select)
