@@ -115,6 +115,6 @@ def test_a_database_is_opened_by_its_path(url: Any) -> None:
 
 @pytest.mark.parametrize("url", ["d", "memory:"])
 def test_an_unknown_option_is_named_with_those_that_exist(tmp_path: Path, url: str) -> None:
-    with pytest.raises(TypeError, match=r"'nope'.*spark, master .* slots, map_size and max_size"):
+    with pytest.raises(TypeError, match=r"'nope'.*spark, master .* slots, map_size, max_size and read_only"):
         belvedere.open(tmp_path / url if url == "d" else url, nope=5)
     assert list(tmp_path.iterdir()) == []
