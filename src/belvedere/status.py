@@ -11,6 +11,7 @@ from typing import Any
 from belvedere.errors import Stale
 from belvedere.operators.graph import state_tables
 from belvedere.pipeline import ledger
+from belvedere.pipeline.progress import progress
 from belvedere.stores.base import CatalogTransaction, Store
 from belvedere.types import Epoch, Position
 from belvedere.views.catalog import CatalogState, read_state
@@ -29,6 +30,12 @@ class ViewInfo:
     state_records: int  # of the view table and its auxiliary views
     state_bytes: int
     errors: int
+    total_rows: int = 0  # of which `loaded_rows` are loaded while the view is built, about; 0 if it is not known
+    seconds_left: float | None = None  # until it is built, about
+
+    @property
+    def is_live(self) -> bool:
+        return bool(self.epoch)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +51,11 @@ class Status:
     @property
     def lag_operations(self) -> int:
         return self.written - self.committed
+
+    @property
+    def unbuilt(self) -> tuple[ViewInfo, ...]:
+        """Views that are not live yet."""
+        return tuple(view for view in self.views if not view.is_live)
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -92,6 +104,9 @@ def _view(store: Store, state: CatalogState, view: ViewDefinition, behind: int, 
     counts = [store.state.count(slot, table) for table in tables for slot in range(store.state.slots)]
     touched = sum(m["written"].get(str(view.planned.sink.table), 0) for m in epochs) if view.bound else 0
     live = status.state == LIVE
+    loading = progress(store, state, status, epochs)
+    if not live:  # it lacks everything that was written before it is built
+        behind, seconds = behind + loading.rows_left, max(seconds, time.time() - view.created)
     return ViewInfo(
         view.name,
         "in error" if state.in_error(view) else status.state,
@@ -103,6 +118,8 @@ def _view(store: Store, state: CatalogState, view: ViewDefinition, behind: int, 
         sum(c for c, _ in counts),
         sum(b for _, b in counts),
         state.in_error(view),
+        loading.total,
+        loading.seconds_left,
     )
 
 
@@ -122,6 +139,8 @@ def prometheus(status: Status) -> str:
     per_view = {
         "view_lag_operations": "operations written but not in the view",
         "view_lag_seconds": "age of the oldest operation that is not in the view",
+        "view_loaded_rows": "rows loaded while the view is or was built",
+        "view_total_rows": "rows to be loaded while the view is built, about; 0 if not known or built",
         "view_touched_rows": "view records written by recent epochs",
         "view_state_records": "records of the view and its auxiliary views",
         "view_state_bytes": "bytes of the view and its auxiliary views",

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
-from belvedere.errors import Conflict, Dropped, Stale, StoreError
+from belvedere.errors import Conflict, Dropped, Stale, StoreError, TooLarge
 from belvedere.stores.base import CatalogTransaction, LogBlock, Shard, Store, Write
 from belvedere.stores.registry import open_store
 
@@ -283,6 +284,61 @@ def test_a_cut_is_the_largest_boundary_within_the_rows_or_the_end_of_the_first_b
             after = [end for end in ends if end > low]
             within = [end for end in after if end <= low + rows]
             assert store.base.cut("log", low, rows) == (max(within) if within else after[0] if after else low), (low, rows)
+
+
+@pytest.mark.parametrize("before_images", [True, False])
+def test_a_cut_by_size_has_at_most_so_many_bytes_or_one_block(store: Store, before_images: bool) -> None:
+    draw = random.Random(5)
+    for _ in range(25):
+        operations = [(b"k%d" % draw.randrange(9), b"v" * draw.choice([0, 10, 900])) for _ in range(draw.choice([1, 1, 3, 20]))]
+        apply(store, operations, before_images=before_images)
+    blocks = {block.position: block for block in log_of(store)}
+    for low in blocks:
+        for size in (0, 50, 500, 2_000, 10_000, 10**9):
+            cut = store.base.cut("log", low, 40, size)
+            taken = [block for position, block in blocks.items() if low <= position < cut]
+            assert low < cut <= store.base.cut("log", low, 40)
+            assert cut == taken[-1].end
+            assert len(taken) == 1 or sum(content(block) for block in taken) <= size
+            assert store.base.cut("log", low, 40, 2 * size) >= cut
+
+
+def content(block: LogBlock) -> int:
+    columns = [block.keys, block.values, *([] if block.before is None else [block.before])]
+    return sum(len(value or b"") for column in columns for value in column.to_pylist())
+
+
+def test_the_rows_of_a_table_are_counted(store: Store) -> None:
+    draw, rows = random.Random(7), {}
+    assert store.base.count(TABLE) == 0
+    for _ in range(60):
+        operations = [(b"k%d" % draw.randrange(30), draw.choice([b"v", b"w", None])) for _ in range(draw.choice([1, 2, 15]))]
+        if len(operations) == 1:
+            store.base.put_one(TABLE, *operations[0], before_images=True)
+        else:
+            apply(store, operations)
+        rows.update(operations)
+        assert store.base.count(TABLE) == sum(value is not None for value in rows.values())
+    assert store.base.count(TABLE + 1) == 0
+
+
+def test_a_table_written_without_looking_at_its_rows_is_counted_rightly_or_not_at_all(store: Store) -> None:
+    apply(store, [(b"a", b"1"), (b"b", b"1")], before_images=False)
+    apply(store, [(b"b", b"2"), (b"c", b"1")], before_images=False)
+    assert store.base.count(TABLE) in (3, None)
+
+
+def test_operations_that_are_too_large_together_write_nothing(store: Store) -> None:
+    half = b"x" * (65 << 20)
+    store.base.put_one(TABLE, b"a", half, before_images=True)
+    end = store.base.put_one(TABLE, b"b", half + half, before_images=True)  # one operation is never too large
+    for operations in ([(b"c", half), (b"d", half)], [(b"a", None), (b"b", None)]):  # by their values, or by the rows before
+        with pytest.raises(TooLarge):
+            apply(store, operations)
+    assert store.base.end() == {"log": end}
+    assert store.base.count(TABLE) == 2
+    apply(store, [(b"a", b""), (b"c", b"")])
+    assert store.base.count(TABLE) == 3
 
 
 def test_trimming_drops_whole_blocks_at_most_up_to_the_position(store: Store) -> None:

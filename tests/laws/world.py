@@ -120,7 +120,10 @@ class World:
         names = sorted(self._state().views, reverse=True)
         for name in [n for n in names if "again" in n] + [n for n in names if "again" not in n]:
             catalog.drop_view(self.store, name)
-        self._until_dry()
+        for _ in range(_PATIENCE):  # what they leave is removed in portions of some time
+            self._until_dry()
+            if not self.store.catalog.read(lambda t: t.scan("garbage/")):
+                break
         tables = range(1, int(self.store.catalog.get_one("next_id")))
         deltas = {t.delta for t in self.tables}
         left = {(slot, t) for slot in range(self.case.slots) for t in tables if t not in deltas and self.store.count(slot, t)[0]}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -12,15 +13,17 @@ from rich.spinner import Spinner
 
 from belvedere.cli.options import Conf, Master, MaxRows
 from belvedere.cli.signals import Stop, stopping
+from belvedere.cli.status import loading
 from belvedere.cli.tables import console, plural
 from belvedere.cli.terminal import MASTER, database
 from belvedere.database import Database
 from belvedere.pipeline.handle import AWAITING_LEASE, Pipeline
 from belvedere.readers.waiting import check_seconds
-from belvedere.status import this_process
-from belvedere.views.definitions import LIVE
+from belvedere.status import Status, this_process
+from belvedere.views.definitions import LOADING
 
 _REFRESH, _PLAIN = 0.5, 5.0  # seconds between two looks; without a terminal a line is printed less often
+_RECENT = 60.0  # seconds; of older epochs no rate is told
 _LAST_EPOCH = 600.0  # how long a stop waits for the epoch under way
 
 
@@ -78,17 +81,24 @@ def say(out: Console, text: str) -> None:
 def line(db: Database, pipeline: Pipeline) -> str:
     """One line that says how things are."""
     status, last = db.status(), pipeline.last_progress
-    live = sum(v.state == LIVE for v in status.views)
+    live = len(status.views) - len(status.unbuilt)
     parts = [f"epoch {status.epoch:,}", f"{live} of {plural(len(status.views), 'view')} live"]
+    parts += sorted({loading(v) for v in status.unbuilt if v.state == LOADING})
     if pipeline.status.message == AWAITING_LEASE and status.coordinator != this_process():  # ours: it has just taken over
         parts.append(f"waiting until {status.coordinator or 'another pipeline'} ends")
     if status.lag_operations:
         parts.append(f"{plural(status.lag_operations, 'operation')} behind")
-    else:
+    elif not status.unbuilt:
         parts.append("up to date")
     if last is not None:
         parts.append(f"last epoch {plural(last.operations, 'operation')} in {last.seconds:.2f} s")
-    recent = [r for r in pipeline.recent_progress if r.operations]
-    if sum(r.seconds for r in recent[-20:]):
-        parts.append(f"{sum(r.operations for r in recent[-20:]) / sum(r.seconds for r in recent[-20:]):,.0f} operations/s")
+    if (rate := _rate(status)) is not None:
+        parts.append(f"{rate:,.0f} operations/s")
     return " · ".join(parts)
+
+
+def _rate(status: Status) -> float | None:
+    """Operations per second of epochs; those of long ago do not count, nor those that nobody needed."""
+    recent = [m for m in status.epochs if m["operations"] and m["managers"] and m["committed"] > time.time() - _RECENT]
+    seconds = sum(m["committed"] - m["started"] for m in recent)
+    return sum(m["operations"] for m in recent) / seconds if seconds else None

@@ -68,7 +68,7 @@ def shown(found: Status, epochs: int) -> RenderableType:
 
 def _heading(found: Status) -> Text:
     keeper = f"kept up to date by {found.coordinator}" if found.coordinator else "no pipeline is running: belvedere run starts one"
-    behind = f"{found.lag_operations:,} behind" if found.lag_operations else "all in the views"
+    behind = f"{found.lag_operations:,} behind" if found.lag_operations else f"all in the {'live ' if found.unbuilt else ''}views"
     return Text.assemble(
         (found.url.removeprefix("belvedere:"), "bold"),
         f"  epoch {found.epoch:,}  {found.written:,} operations written, {behind}\n",
@@ -76,12 +76,20 @@ def _heading(found: Status) -> Text:
     )
 
 
+def loading(view: ViewInfo) -> str:
+    """How far a view that is being built has got."""
+    if not view.total_rows:
+        return f"loading {view.loaded_rows:,}"
+    left = "" if view.seconds_left is None else f", about {view.seconds_left:,.0f} s left"
+    return f"loading {view.loaded_rows:,} of about {view.total_rows:,}{left}"
+
+
 def views_table(views: tuple[ViewInfo, ...]) -> Table:
     numbers = ("epoch", "behind", "seconds", "rows touched", "records", "size", "errors")
     table = new_table("view", "state", *numbers, right=numbers)
     for v in views:
         errors = Text(f"{v.errors:,}", style="bold red" if v.errors else "dim")
-        state = Text(v.state if v.state != "loading" else f"loading {v.loaded_rows:,}", style=STATES.get(v.state, ""))
+        state = Text(loading(v) if v.state == "loading" else v.state, style=STATES.get(v.state, ""))
         lag = (f"{v.lag_operations:,}", f"{v.lag_seconds:.1f}")
         epoch = f"{v.epoch:,}" if v.epoch else "-"
         table.add_row(Text(v.name, "bold"), state, epoch, *lag, f"{v.touched_rows:,}", f"{v.state_records:,}", size(v.state_bytes), errors)

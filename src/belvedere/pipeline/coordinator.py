@@ -182,15 +182,21 @@ class Coordinator:
     def _remove(self, tables: list[int]) -> None:
         """What dropped views and tables left, a little of it after each epoch, so that the next one does not wait."""
         deadline = time.monotonic() + _CLEANING
-        gone = [table for table in tables if self._dropped(table, deadline)]
+        gone: list[int] = []
+        for table in tables:
+            if not self._dropped(table, deadline):
+                break
+            gone.append(table)
+            if time.monotonic() > deadline:
+                break
         if gone:
             ledger.garbage_removed(self.store, gone)
         self.store.base.reclaim(max(0.0, deadline - time.monotonic()))
 
     def _dropped(self, table: int, deadline: float) -> bool:
-        """Whether nothing of a state table is left, if there was time to remove it."""
+        """Whether nothing of a state table is left. At least a step is taken, so that it comes to an end on any disk."""
         state = self.store.state
-        return all((left := deadline - time.monotonic()) > 0 and state.drop(slot, table, left) for slot in range(state.slots))
+        return all(state.drop(slot, table, max(0.0, deadline - time.monotonic())) for slot in range(state.slots))
 
     def _trim(self, vector: dict[str, Position]) -> None:
         """Drop log that every view has and no reader holds (row D9), in steps: trimming takes the writers' lock."""

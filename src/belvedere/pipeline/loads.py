@@ -60,7 +60,7 @@ def next_step(store: Store, origin: Node, epoch: Epoch, low: bytes, most: Bound)
         with store.base.snapshot() as snapshot:
             return most.reached(snapshot.scan(operator.table, low, None, most.rows))
     each = most.share(store.state.slots)
-    ends = [_end(store, slot, kept, epoch, low, each) for kept in _kept(operator) for slot in range(store.state.slots)]
+    ends = [_end(store, slot, kept, epoch, low, each) for kept in kept_tables(operator) for slot in range(store.state.slots)]
     return min((end for end, _ in ends if end is not None), default=None), sum(count for _, count in ends)
 
 
@@ -75,11 +75,12 @@ def _end(store: Store, slot: int, kept: _Kept, epoch: Epoch, low: bytes, most: B
     return (None, count) if last is None else (last[: prefix_length(last, types)], count)
 
 
-def _kept(operator: Operator) -> Iterable[_Kept]:
+def kept_tables(operator: Operator) -> Iterable[_Kept]:
+    """The state tables from which an operator gives its rows."""
     if isinstance(operator, Join):
-        yield from {*_kept(operator.left), *_kept(operator.right)}
+        yield from {*kept_tables(operator.left), *kept_tables(operator.right)}
     elif isinstance(operator, TopK):
-        yield from _kept(operator.rows)
+        yield from kept_tables(operator.rows)
     elif isinstance(operator, Arrange):
         yield operator.table, operator.types[: operator.key]
     elif isinstance(operator, Aggregate):

@@ -160,6 +160,9 @@ class BaseTables(Protocol):
         Returns `low` if nothing is logged after it. Must not read the blocks themselves.
         """
 
+    def count(self, table: TableId) -> int | None:
+        """The rows of a table, exactly or nearly; None if the store cannot tell without reading them. For status and estimates."""
+
     def room(self) -> tuple[int, int]:
         """Bytes that rows and log take, with what is free to be used again, and the most that they may take.
 

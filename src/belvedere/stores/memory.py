@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any, TypeVar
 
-from belvedere.errors import Conflict, Dropped, Stale, StoreError
+from belvedere.errors import Conflict, Dropped, Stale, StoreError, TooLarge
 from belvedere.libraries import pa
 from belvedere.stores.base import BaseTables, Catalog, CatalogTransaction, LogBlock, StateTables, TableId
 from belvedere.stores.closed import Closed
@@ -28,6 +28,7 @@ from belvedere.types import Position
 __all__ = ["MemoryStore", "Rules"]
 
 T = TypeVar("T")
+_LARGEST_WRITE = 128 << 20  # bytes of several operations
 Rows = dict[bytes, bytes]
 
 
@@ -189,7 +190,7 @@ class MemoryBase:
                 raise StoreError("unless_after needs a store with one stream: positions of several streams have no order")
             if self._table_end.get(table, 0) > unless_after:
                 raise Conflict(f"table {table} was written after position {unless_after}: read again and retry")
-        rows = self._rows.setdefault(table, {})
+        rows = dict(self._rows.get(table, {}))
         parts: dict[str, list[tuple[bytes, bytes | None, bytes | None]]] = {}
         last = self.streams[0]
         for key, value in zip(keys.to_pylist(), values.to_pylist(), strict=True):
@@ -199,6 +200,10 @@ class MemoryBase:
                 rows.pop(key, None)
             else:
                 rows[key] = value
+        images = [image for part in parts.values() for _, _, image in part if before_images]
+        if len(keys) > 1 and sum(map(len, filter(None, [*keys.to_pylist(), *values.to_pylist(), *images]))) > _LARGEST_WRITE:
+            raise TooLarge(f"{len(keys):,} operations are too large for one transaction: write fewer")
+        self._rows[table] = rows
         for name, part in parts.items():
             log = self._logs[name]
             columns = [binary(list(column)) for column in zip(*part, strict=True)]
@@ -238,6 +243,9 @@ class MemoryBase:
         sizes = accumulate(sum(column.nbytes for column in (b.keys, b.values, b.before) if column is not None) for b in after)
         within = [b.end for b, total in zip(after, sizes, strict=True) if b.end <= low + rows and (size is None or total <= size)]
         return max(within, default=after[0].end if after else low)
+
+    def count(self, table: TableId) -> int | None:
+        return len(self._rows.get(table, {}))
 
     def room(self) -> tuple[int, int]:
         return 0, sys.maxsize

@@ -22,8 +22,25 @@ def test_before_its_first_epoch_a_pipeline_does_not_wait_for_itself(held_db: Dat
     pipeline = held_db.start()
     assert held.entered.acquire(timeout=LONG)
     assert f"pid {os.getpid()}" in held_db.status().coordinator
-    assert line(held_db, pipeline) == "epoch 0 · 0 of 1 view live · 10 operations behind"
+    assert line(held_db, pipeline).startswith("epoch 1 · 0 of 1 view live · loading 0 of about 10 · last epoch")
     assert not pipeline.status.is_waiting
+    held.let_go.release(MANY)
+    assert wait_until(lambda: "up to date" in line(held_db, pipeline) or None, LONG)
+
+
+def test_nothing_is_up_to_date_before_every_view_is_live(held_db: Database, held: Held) -> None:
+    held_db.table("t").put_many([{"id": i} for i in range(100)])
+    pipeline = held_db.start(max_rows=10)
+    seen = []
+    while not held_db.status().views[0].is_live:
+        held.let_go.release()
+        seen.append(line(held_db, pipeline))
+        [view] = held_db.status().views
+        if not view.is_live:
+            assert view.lag_seconds > 0
+            assert view.lag_operations >= view.total_rows - view.loaded_rows
+    assert not [text for text in seen[:-1] if "up to date" in text]
+    assert any("of about 100, about" in text for text in seen)
     held.let_go.release(MANY)
     assert wait_until(lambda: "up to date" in line(held_db, pipeline) or None, LONG)
 
@@ -31,16 +48,16 @@ def test_before_its_first_epoch_a_pipeline_does_not_wait_for_itself(held_db: Dat
 def test_a_second_pipeline_says_that_it_waits_and_then_that_it_works(
     held_db: Database, held: Held, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = held_db.start()
+    first = held_db.start(max_rows=5)
     assert held.entered.acquire(timeout=LONG)
-    second = held_db.start()
+    second = held_db.start(max_rows=5)
     assert wait_until(lambda: second.status.message == AWAITING_LEASE or None, LONG)
     assert second.status.is_waiting
     assert "waiting" not in line(held_db, second)  # the first one is in this process, which does not name itself
     monkeypatch.setattr("belvedere.cli.run.this_process", lambda: "elsewhere pid 1")
     assert f"waiting until {held_db.status().coordinator} ends" in line(held_db, second)
     with pytest.raises(Timeout):
-        first.stop(0)  # with the epoch under way, which leaves the view to be loaded
+        first.stop(0)  # with the epoch under way, which leaves half of the view to be loaded
     held.let_go.release()
     assert held.entered.acquire(timeout=LONG)
     assert first.await_termination(LONG)

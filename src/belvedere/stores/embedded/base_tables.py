@@ -78,7 +78,8 @@ class EmbeddedBase:
                 _put(transaction, full, new, deletes)
                 return log.append(transaction, table, len(full), block, self._catalog())
             old = records.binary(_replace(transaction, full, new, deletes))
-            return log.append(transaction, table, len(full), _log_block(table, now, keys, values, old), self._catalog())
+            block_with_images, growth = _log_block(table, now, keys, values, old), old.null_count - values.null_count
+            return log.append(transaction, table, len(full), block_with_images, self._catalog(), growth)
 
         return self._write(body)
 
@@ -97,7 +98,8 @@ class EmbeddedBase:
                     transaction.put(full, value)
                 return log.append(transaction, table, 1, blocks.encode_one(table, now, (key, value)), self._catalog())
             old = transaction.pop(full) if value is None else transaction.replace(full, value)
-            return log.append(transaction, table, 1, blocks.encode_one(table, now, (key, value, old)), self._catalog())
+            growth = (value is not None) - (old is not None)
+            return log.append(transaction, table, 1, blocks.encode_one(table, now, (key, value, old)), self._catalog(), growth)
 
         return self._write(body)
 
@@ -133,6 +135,9 @@ class EmbeddedBase:
         if size is None or high == low:
             return high
         return self._environment.read(lambda transaction: log.within(transaction, low, high, size), buffers=True)
+
+    def count(self, table: TableId) -> int | None:
+        return self._environment.read(lambda transaction: log.table_rows(transaction, table))
 
     def room(self) -> tuple[int, int]:
         return self._environment.used_bytes, self._environment.max_size

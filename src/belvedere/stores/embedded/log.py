@@ -1,7 +1,8 @@
 """The change log: blocks under the position of their first operation.
 
     00000000 'm' "end"             end of the log, trim point, number of the catalog that its writer saw (`parts.py`; u64 each)
-    00000000 'm' "table" u32       position after the last operation on a table (or that it was dropped: `dropping.py`)
+    00000000 'm' "table" u32       position after the last operation on a table, and its rows if they are known (u64 each;
+                                   or that it was dropped: `dropping.py`)
     00000000 'l' position u64      a block: keys, values, and before-images if the table is written with them
 
 Everything but reading and decoding a block works on keys alone: a block ends where the next one begins.
@@ -23,7 +24,7 @@ from belvedere.types import Position
 STREAM = "log"
 _END = b"\0\0\0\0mend"
 _ENDS, _ENDS_AND_SEEN = Struct(">QQ"), Struct(">QQQ")
-_TABLE_END = Struct(">Q")
+_TABLE_END, _TABLE_END_AND_ROWS = Struct(">Q"), Struct(">QQ")
 _BLOCK = b"\0\0\0\0l"
 _AFTER_BLOCKS = b"\0\0\0\0m"
 _BLOCKS_PER_READ = 64
@@ -53,16 +54,26 @@ def note(transaction: Transaction, catalog: int) -> None:
 
 def table_end(transaction: Transaction, table: TableId) -> Position:
     stored = transaction.get(TABLE + table.to_bytes(4, "big"))
-    return int(_TABLE_END.unpack(stored)[0]) if stored else 0
+    return int(_TABLE_END.unpack_from(stored)[0]) if stored else 0
 
 
-def append(transaction: Transaction, table: TableId, rows: int, block: bytes, catalog: int) -> Position:
-    """Put a block at the end; returns the new end."""
+def table_rows(transaction: Transaction, table: TableId) -> int | None:
+    """How many rows a table has; not known once it was written without looking at the rows before."""
+    stored = transaction.get(TABLE + table.to_bytes(4, "big"))
+    if stored is None:
+        return 0
+    return int(_TABLE_END_AND_ROWS.unpack(stored)[1]) if len(stored) == _TABLE_END_AND_ROWS.size else None
+
+
+def append(transaction: Transaction, table: TableId, rows: int, block: bytes, catalog: int, growth: int | None = None) -> Position:
+    """Put a block at the end; returns the new end. `growth` is by how many rows the table has grown, if that is known."""
     end, trimmed = ends(transaction)
     transaction.put(key_of(end), block)
     end += rows
     transaction.put(_END, _ENDS_AND_SEEN.pack(end, trimmed, catalog))
-    transaction.put(TABLE + table.to_bytes(4, "big"), _TABLE_END.pack(end))
+    known = None if growth is None else table_rows(transaction, table)
+    entry = _TABLE_END.pack(end) if known is None or growth is None else _TABLE_END_AND_ROWS.pack(end, known + growth)
+    transaction.put(TABLE + table.to_bytes(4, "big"), entry)
     return end
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import partial
 
 from belvedere.errors import StoreError
 from belvedere.stores.base import Getter, Slot, SlotStatus, TableId
@@ -45,9 +44,15 @@ class EmbeddedState:
             environment.write(body, frees=True)
 
     def drop(self, slot: Slot, table: TableId, seconds: float = math.inf) -> bool:
+        """What is gone costs a read only: who comes back with little time must get further each time, however slow the disk."""
+
+        def step(transaction: Transaction) -> bool:
+            undo.forget(transaction, table, self._catalog())
+            return dropping.remove_some(transaction, table)
+
         environment = self._slot(slot)
-        environment.write(lambda transaction: undo.forget(transaction, table, self._catalog()), frees=True)
-        step = partial(dropping.remove_some, table=table)
+        if not environment.read(lambda transaction: undo.has_table(transaction, table)):
+            return True
         return not dropping.until(seconds, lambda: environment.write(step, frees=True))
 
     def count(self, slot: Slot, table: TableId) -> tuple[int, int]:

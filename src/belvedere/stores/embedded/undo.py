@@ -77,6 +77,15 @@ def add_to_count(transaction: Transaction, table: TableId, records: int, size: i
     transaction.put(_COUNT + prefix(table), _PAIR.pack(max(old_records + records, 0), max(old_size + size, 0)))
 
 
+def has_table(transaction: Transaction, table: TableId) -> bool:
+    """Whether anything is kept of a table."""
+    with transaction.cursor() as cursor:
+        for start in (UNDO + prefix(table), _COUNT + prefix(table), prefix(table)):
+            if cursor.set_range(start) and cursor.key().startswith(start):
+                return True
+    return False
+
+
 def forget(transaction: Transaction, table: TableId, catalog: int) -> None:
     set_floors(transaction, *floors(transaction), catalog)
     for epoch in undo_epochs(transaction, table, -1):
