@@ -166,6 +166,7 @@ class Coordinator:
         low = status.marks.get(origin.id)
         after = b"" if low is None else bytes.fromhex(low) + b"\xff"
         high, rows = next_step(self.store, origin, epoch, after, Bound(self.settings.load_rows, self.settings.max_bytes))
+        self.store.rest()  # the rows that were counted are read by tasks, not here
         return Load(status.group, origin.id, low, None if high is None else high.hex(), not status.marks, rows)
 
     def _clean(self, lease: ledger.Lease) -> None:
