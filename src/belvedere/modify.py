@@ -16,9 +16,10 @@ from belvedere.operators.select import Expression, Select
 from belvedere.readers.base_rows import codecs, decode_rows
 from belvedere.result import Query
 from belvedere.sql.dialect import sql_of
-from belvedere.sql.expressions import cast_to, is_volatile, lower
+from belvedere.sql.expressions import cast_to, is_volatile, lower, with_room
 from belvedere.sql.names import plain_name
 from belvedere.sql.planner import condition_of
+from belvedere.sql.query.running import readable
 from belvedere.sql.refusal import Refused, only
 from belvedere.sql.relation import Scope, scope_of
 from belvedere.types import Column
@@ -31,15 +32,17 @@ _TRIES = 100
 LARGEST = 1_000_000  # rows that one statement may change: it is one transaction, and an epoch contains all of it
 LARGEST_BYTES = 128 << 20
 _NOTHING = Scope(())
+_UNREAD = "CAST_INVALID_INPUT"  # there is nothing more to say than which text and which type
 _COMPUTED = "compute the value first, and write it as a literal"
 _FIRST = "SELECT the values first, and write them as literals"
 
 
+@with_room
 def insert(db: Database, statement: exp.Insert) -> str:
     """INSERT ... VALUES or SELECT: rows are put, so a row with the same key is overwritten."""
     if statement.args.get("overwrite"):
         raise SqlError("INSERT OVERWRITE is not understood: DELETE first, then INSERT")
-    only(statement, {"this", "expression"}, "INSERT")
+    only(statement, "INSERT")
     target = statement.this
     table = db.state().table(plain_name(target.this if isinstance(target, exp.Schema) else target, "INSERT INTO"))
     wanted = _listed(target, table) if isinstance(target, exp.Schema) else list(table.schema.columns)
@@ -70,7 +73,7 @@ def _listed(target: exp.Schema, table: TableDefinition) -> list[Column]:
 
 
 def _values(source: exp.Values, wanted: list[Column]) -> pa.Table:
-    only(source, {"expressions"}, "VALUES")
+    only(source, "VALUES")
     lines = []
     for row in source.expressions:
         cells = row.expressions if isinstance(row, exp.Tuple) else [row]
@@ -80,8 +83,22 @@ def _values(source: exp.Values, wanted: list[Column]) -> pa.Table:
     try:
         table = engine.shared().sql(" UNION ALL ".join(f"SELECT {line}" for line in lines)).to_arrow_table()
     except duckdb.Error as error:
-        raise SqlError(f"a value cannot be computed: {str(error).splitlines()[0]}") from error
+        raise _wrong_value(source, wanted, error) from error
     return pa.table([col.cast(c.type.arrow) for col, c in zip(table.columns, wanted, strict=True)], names=[c.name for c in wanted])
+
+
+def _wrong_value(source: exp.Values, wanted: list[Column], error: duckdb.Error) -> SqlError:
+    """Which of the values it was: each is computed once more, alone."""
+    for row in source.expressions:
+        cells = row.expressions if isinstance(row, exp.Tuple) else [row]
+        for cell, column in zip(cells, wanted, strict=True):
+            try:
+                engine.shared().sql(f"SELECT {_assigned(cell, column, _NOTHING)}").fetchall()
+            except duckdb.Error as found:
+                why = readable(found)
+                what = f"{sql_of(cell)} cannot be stored in column {column.name}, which is {str(column.type).upper()}"
+                return SqlError(f"{what}: nothing was inserted" if why.startswith(_UNREAD) else f"{what} ({why}): nothing was inserted")
+    return SqlError(f"the values cannot be computed: {readable(error)}")
 
 
 def _assigned(node: exp.Expression, column: Column, scope: Scope) -> str:
@@ -110,8 +127,9 @@ def _selected(db: Database, source: Any, wanted: list[Column]) -> pa.Table:
     return table.rename_columns([c.name for c in wanted])
 
 
+@with_room
 def update(db: Database, statement: exp.Update) -> str:
-    only(statement, {"this", "expressions", "where"}, "UPDATE")
+    only(statement, "UPDATE")
     table, scope = _target(db, statement, "UPDATE")
     sets = _assignments(statement, table, scope)
     outputs = tuple(sets.get(c.name, Expression(f'"c{i}"', c.type, c.name, column=i)) for i, c in enumerate(table.schema.columns))
@@ -126,10 +144,11 @@ def update(db: Database, statement: exp.Update) -> str:
     return f"{_modify(db, statement, table, scope, outputs, operations)} row(s) updated"
 
 
+@with_room
 def delete(db: Database, statement: exp.Delete) -> str:
     if statement.args.get("tables"):
         raise SqlError("DELETE without FROM is not understood: write DELETE FROM t [WHERE ...]")
-    only(statement, {"this", "where"}, "DELETE")
+    only(statement, "DELETE")
     table, scope = _target(db, statement, "DELETE FROM")
 
     def operations(rows: pa.Table) -> tuple[pa.Array, pa.Array]:
@@ -142,7 +161,7 @@ def _target(db: Database, statement: Any, words: str) -> tuple[TableDefinition, 
     """The table that a statement changes, and its columns under the table's name or alias."""
     table = db.state().table(plain_name(statement.this, words, alias=True))
     if statement.this.args.get("alias"):
-        only(statement.this.args["alias"], {"this"}, words)
+        only(statement.this.args["alias"], words)
     return table, scope_of(statement.this.alias_or_name, table.schema.columns, lambda i: f'"c{i}"')
 
 

@@ -18,7 +18,7 @@ from belvedere.operators.graph import bind, places
 from belvedere.result import Message, Query, Result, Rows
 from belvedere.sql import explain
 from belvedere.sql.declaration import declared_table, declared_view
-from belvedere.sql.dialect import Token, TokenType, defining_query, parse, words_of
+from belvedere.sql.dialect import Token, TokenType, check_query_at, defining_query, parse, query_start, words_of
 from belvedere.sql.names import key_option, name_in, plain_name, quoted
 from belvedere.sql.planned import PlannedView
 from belvedere.sql.planner import plan_view
@@ -46,11 +46,14 @@ def execute(db: Database, text: str) -> Result:
             return run(db, statement, text)
     if isinstance(statement, exp.Query):
         return Query(db, statement)
-    raise _not_understood(words)
+    raise _not_understood(text, words)
 
 
-def _not_understood(words: Sequence[Token]) -> SqlError:
+def _not_understood(text: str, words: Sequence[Token]) -> SqlError:
     first = words[0].text.upper()
+    start = query_start(text) if first == "CREATE" else None
+    if start is not None:
+        check_query_at(text, start)  # the parser gives up on a CREATE without a word if its SELECT is not valid
     if first in _STATEMENTS:
         return SqlError(f"this form of {first} is not understood: docs/sql.md lists those that are")
     return SqlError(f"{first} is not understood here: a statement begins with {', '.join(_STATEMENTS[:-1])} or {_STATEMENTS[-1]}")
@@ -73,7 +76,7 @@ def _create(db: Database, statement: exp.Create, text: str) -> Result:
 def _drop(db: Database, statement: exp.Drop, text: str) -> Result:
     if statement.kind not in ("VIEW", "TABLE"):
         raise SqlError(f"DROP {statement.kind} is not understood here: DROP TABLE and DROP MATERIALIZED VIEW are")
-    only(statement, {"this", "tables", "kind", "exists", "materialized", "restrict"}, f"DROP {statement.kind}")
+    only(statement, f"DROP {statement.kind}")
     exists, kind = bool(statement.args.get("exists")), statement.kind.lower()
     names = [plain_name(target, f"DROP {statement.kind}") for target in statement.args.get("tables") or [statement.this]]
     _check_drops(db.state(), kind, names, exists)
@@ -114,7 +117,7 @@ def _uses(view: ViewDefinition, found: TableDefinition | ViewDefinition) -> bool
 def _describe(db: Database, statement: exp.Describe, text: str) -> Result:
     if str(statement.args.get("kind") or "TABLE") != "TABLE":
         raise SqlError(f"DESCRIBE {statement.args['kind']} is not understood here: write DESCRIBE and the name of a table or view")
-    only(statement, {"this", "kind"}, "DESCRIBE")
+    only(statement, "DESCRIBE")
     found = db.state().relation(plain_name(statement.this, "DESCRIBE"))
     rows = [
         {"column": c.name, "type": str(c.type), "key": found.schema.key.index(c.name) + 1 if c.name in found.schema.key else None}
@@ -126,6 +129,7 @@ def _describe(db: Database, statement: exp.Describe, text: str) -> Result:
 def _refresh(db: Database, statement: exp.Refresh, text: str) -> Result:
     if str(statement.args.get("kind")) != "MATERIALIZED VIEW":
         raise SqlError("only views are refreshed: write REFRESH MATERIALIZED VIEW v")
+    only(statement, "REFRESH MATERIALIZED VIEW")
     db.state().view(plain_name(statement.this, "REFRESH MATERIALIZED VIEW"))
     epochs = db.catch_up()
     return Message(f"caught up in {len(epochs)} epoch(s)")
@@ -198,6 +202,9 @@ def cost(db: Database, what: str) -> Cost:
 def _trial(state: CatalogState, what: str) -> tuple[str, PlannedView]:
     """The plan that a view would have, with the nodes that it would share; new nodes have negative ids."""
     statement = parse(what)
+    start = query_start(what) if isinstance(statement, exp.Command) else None
+    if start is not None:
+        check_query_at(what, start)
     view = declared_view(statement) if isinstance(statement, exp.Create) else None
     if view is None and not isinstance(statement, exp.Query):
         raise SqlError(f"{_EXPLAINED}, not {words_of(what)[0].text.upper()}")

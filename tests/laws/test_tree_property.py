@@ -14,6 +14,7 @@ _LEAST = {"something to see": 66, "rows came": 24, "rows went": 14, "crash": 25,
 _LEAST |= {"inner join": 20, "left join": 12, "right join": 6, "full join": 12, "semi join": 6, "anti join": 6, "using": 5, "comma": 10}
 _LEAST |= {"grouped": 25, "top-k": 6, "rank": 1, "limit": 8, "distinct": 8, "in": 5, "not in": 1, "exists": 4, "not exists": 1, "cte": 8}
 _LEAST |= {"union all": 3, "union": 1, "intersect": 1, "intersect all": 1, "except all": 1, "self-join": 10, "view on view": 6}
+_LEAST |= {"parentheses": 8}
 _MOST_REFUSED = 3
 
 

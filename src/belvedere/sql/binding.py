@@ -6,6 +6,7 @@ expression: `sum(x)` is a value after GROUP BY, and `x` is not.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -15,6 +16,7 @@ from belvedere.errors import SqlError
 from belvedere.sql.expressions import SparkSql, Typed
 
 BOUND, VALUE = "_bound", "_value"
+_COLUMN = re.compile(rf"{BOUND}\.\w+")
 _MAX_INT = 2**31 - 1
 Find = Callable[[exp.Column], exp.Expr]
 Values = Callable[[str], Typed | None]
@@ -22,27 +24,25 @@ Values = Callable[[str], Typed | None]
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A column that the user may name; one that USING merged away is found only by its qualified name.
-
-    `meaning` is the expression that a column stands for if it is not a column of one relation.
-    """
+    """A column that the user may name; one that USING merged away is found only by its qualified name."""
 
     key: str
     relation: str
     name: str
     visible: bool = True
-    meaning: exp.Expr | None = None
 
     @property
     def bound(self) -> exp.Expr:
-        return exp.column(self.key, table=BOUND) if self.meaning is None else self.meaning.copy()
+        return exp.column(self.key, table=BOUND)
 
     @property
     def text(self) -> str:
-        return text_of(self.bound)
+        return f"{BOUND}.{self.key}"
 
 
 def text_of(node: exp.Expr) -> str:
+    if isinstance(node, exp.Column) and node.table in (BOUND, VALUE):
+        return f"{node.table}.{node.name}"  # the same, without a generator: there are many of them
     return str(node.sql(dialect=SparkSql))
 
 
@@ -77,7 +77,9 @@ def rebuilt(node: exp.Expr, swap: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
             return [part(v) for v in value]
         return rebuilt(value, swap) if isinstance(value, exp.Expr) else value
 
-    return type(node)(**{name: part(value) for name, value in node.args.items()})
+    made = type(node)(**{name: part(value) for name, value in node.args.items()})
+    made.meta.update(node.meta)
+    return made
 
 
 def bind(node: exp.Expr, find: Find, inside: Find | None = None) -> exp.Expr:
@@ -118,11 +120,22 @@ def calls_in(nodes: Sequence[exp.Expr]) -> list[exp.Expr]:
     return parts_of([*direct, *below], exp.AggFunc, exp.Filter)
 
 
-def over_values(node: exp.Expr, value_of: Values, missing: str) -> tuple[exp.Expr, list[tuple[str, Typed]]]:
-    """The expression over numbered values `_value.v0`, `_value.v1`, ..., and these values with their texts."""
+def counts_rows(arguments: Sequence[exp.Expr]) -> bool:
+    """Whether count(...) of these counts all rows: a star alone, or constants, which are never NULL."""
+    alone = len(arguments) == 1 and isinstance(arguments[0], exp.Star)
+    return alone or all(isinstance(argument, exp.Literal) for argument in arguments)
+
+
+def over_values(node: exp.Expr, value_of: Values, missing: str, computed: bool = True) -> tuple[exp.Expr, list[tuple[str, Typed]]]:
+    """The expression over numbered values `_value.v0`, `_value.v1`, ..., and these values with their texts.
+
+    `computed` says that some values are more than columns: then the text of every part of the expression has to be looked up.
+    """
     found: list[tuple[str, Typed]] = []
 
     def swap(part: exp.Expr) -> exp.Expr:
+        if not computed and not isinstance(part, exp.Column):
+            return part
         text = text_of(part)
         value = value_of(text)
         if value is None:
@@ -133,6 +146,32 @@ def over_values(node: exp.Expr, value_of: Values, missing: str) -> tuple[exp.Exp
         return exp.column(f"v{len(found) - 1}", table=VALUE)
 
     return rebuilt(node, swap), found
+
+
+def grouped_by(group: exp.Expr) -> Sequence[exp.Expr]:
+    """What stands behind GROUP BY; ALL alone may be the name of a column."""
+    return [exp.column("all")] if group.args.get("all") else group.expressions
+
+
+def all_named(nodes: Sequence[exp.Expr]) -> exp.Column | None:
+    """The column called ALL, if nothing else is listed: GROUP BY ALL and ORDER BY ALL, unless something has that name."""
+    if len(nodes) != 1:
+        return None
+    node = nodes[0].unnest()
+    column = as_column(node)
+    return column if column is not None and not column.table and column.name.upper() == "ALL" else None
+
+
+def as_column(node: exp.Expr) -> exp.Column | None:
+    """The parser reads ALL in ORDER BY as a keyword, also where it is the name of a column."""
+    if isinstance(node, exp.Var):
+        return exp.column(node.name)
+    return node if isinstance(node, exp.Column) else None
+
+
+def has_computed(texts: Iterable[str]) -> bool:
+    """Whether some of these values are more than bound columns."""
+    return any(not _COLUMN.fullmatch(text) for text in texts)
 
 
 def spelled(column: exp.Column) -> str:

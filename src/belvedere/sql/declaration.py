@@ -55,7 +55,7 @@ def declared_table(statement: exp.Create) -> DeclaredTable:
         raise SqlError("CREATE OR REPLACE TABLE would lose rows: DROP TABLE first")
     if statement.expression:
         raise Refused("AS SELECT", _TABLE, "create the table, then INSERT INTO it")
-    only(statement, {"this", "kind", "exists", "properties"}, _TABLE)
+    only(statement, _TABLE)
     options = _options(statement, TABLE_OPTIONS, _TABLE)
     images = options.get("before_images", "true").lower()
     if images not in ("true", "false"):
@@ -90,9 +90,9 @@ def _schema(parts: list[Any]) -> Schema:
 
 
 def _key(part: exp.PrimaryKey) -> list[str]:
-    only(part, {"expressions", "include"}, "PRIMARY KEY")
+    only(part, "PRIMARY KEY")
     if part.args.get("include"):
-        only(part.args["include"], (), "PRIMARY KEY")
+        only(part.args["include"], "PRIMARY KEY")
     for column in part.expressions:
         if not isinstance(column, exp.Identifier):
             raise Refused(sql_of(column), "PRIMARY KEY", "list columns by their names")
@@ -103,7 +103,7 @@ def _kinds(column: exp.ColumnDef) -> list[Any]:
     """The constraints of a column, all of which are obeyed."""
     if not isinstance(column.this, exp.Identifier):
         raise SqlError(f"{sql_of(column.this)} is not the name of a column: write a name with a dot in backquotes")
-    only(column, {"this", "kind", "constraints"}, _TABLE)
+    only(column, _TABLE)
     kinds = []
     for constraint in column.args.get("constraints") or []:
         if constraint.args.get("this"):
@@ -111,7 +111,7 @@ def _kinds(column: exp.ColumnDef) -> list[Any]:
         kind = constraint.args["kind"]
         if not isinstance(kind, exp.NotNullColumnConstraint | exp.PrimaryKeyColumnConstraint):
             raise Refused(f"{sql_of(kind)} of column {column.name}", _TABLE, _INSTEAD.get(type(kind), "leave it out"))
-        only(kind, {"allow_null"}, "PRIMARY KEY")
+        only(kind, "PRIMARY KEY")
         kinds.append(kind)
     return kinds
 
@@ -136,7 +136,7 @@ def declared_view(statement: exp.Create) -> DeclaredView:
         raise SqlError("views are materialized here: write CREATE MATERIALIZED VIEW")
     if isinstance(statement.this, exp.Schema):
         raise SqlError("a column list after the view's name is not understood: name the columns with AS in the SELECT")
-    only(statement, {"this", "kind", "exists", "replace", "properties", "expression"}, _VIEW)
+    only(statement, _VIEW)
     options = _options(statement, VIEW_OPTIONS, _VIEW)
     consistency = options.get("consistency", "strong")
     if consistency not in _CONSISTENCY:

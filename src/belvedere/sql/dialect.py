@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import sqlglot
@@ -13,9 +14,10 @@ from sqlglot.generators.spark import SparkGenerator
 from sqlglot.tokenizer_core import Token, TokenType
 
 from belvedere.errors import SqlError
+from belvedere.sql.expressions import check_tree, check_words, with_room
 from belvedere.sql.expressions.dialect import SparkSql
 
-__all__ = ["Token", "TokenType", "defining_query", "parse", "split", "sql_of", "words_of", "written"]
+__all__ = ["Token", "TokenType", "check_query_at", "defining_query", "parse", "query_start", "split", "sql_of", "words_of", "written"]
 
 _TEXT = "text"
 logging.getLogger("sqlglot").setLevel(logging.ERROR)  # it warns about statements that we read ourselves
@@ -28,8 +30,10 @@ class _Words(SparkSql):
         COMMANDS: ClassVar = set()
 
 
+@with_room
 def parse(text: str) -> Any:
     """One statement as a sqlglot tree."""
+    check_words(words_of(text))
     try:
         statements = [s for s in sqlglot.parse(text, dialect=SparkSql) if s is not None]
     except (ParseError, TokenError) as error:
@@ -38,6 +42,7 @@ def parse(text: str) -> Any:
         raise SqlError("there is no statement in this text")
     if len(statements) > 1:
         raise SqlError(f"one statement at a time, please: found {len(statements)}")
+    check_tree(statements[0])
     statements[0].meta[_TEXT] = text
     return statements[0]
 
@@ -47,12 +52,22 @@ def written(statement: Any) -> str:
     return str(statement.meta[_TEXT])
 
 
+def check_query_at(text: str, start: int) -> None:
+    """Raise what is wrong with the query that stands in a text from `start` on, with its line and column in the whole text."""
+    parse(re.sub(r"[^\n]", " ", text[:start]) + text[start:])
+
+
 def words_of(text: str) -> list[Token]:
     """The words and signs of a text, without comments."""
     if not isinstance(text, str):
         raise SqlError(f"a statement is text: pass a str, not {type(text).__name__}")
+    return list(_words(text))
+
+
+@lru_cache(maxsize=4)  # several steps look at the words of one statement, which may be long
+def _words(text: str) -> tuple[Token, ...]:
     try:
-        return list(sqlglot.tokenize(text, dialect=_Words))
+        return tuple(sqlglot.tokenize(text, dialect=_Words))
     except TokenError as error:
         raise _invalid(error) from error
 
@@ -71,12 +86,20 @@ def split(text: str) -> list[str]:
 
 def defining_query(text: str) -> str:
     """The SELECT of a CREATE ... AS SELECT statement, as the user wrote it."""
+    start = query_start(text)
+    if start is None:
+        raise SqlError("the statement has no AS SELECT part: write CREATE MATERIALIZED VIEW v AS SELECT ...")
+    return text[start:].strip().rstrip(";").strip()
+
+
+def query_start(text: str) -> int | None:
+    """Where the SELECT of a CREATE ... AS SELECT statement begins."""
     depth = 0
     for word in words_of(text):
         depth += {TokenType.L_PAREN: 1, TokenType.R_PAREN: -1}.get(word.token_type, 0)
         if word.token_type == TokenType.ALIAS and depth == 0:
-            return text[word.end + 1 :].strip().rstrip(";").strip()
-    raise SqlError("the statement has no AS SELECT part: write CREATE MATERIALIZED VIEW v AS SELECT ...")
+            return int(word.end) + 1
+    return None
 
 
 class _Written(SparkSql):
@@ -86,6 +109,7 @@ class _Written(SparkSql):
         TRANSFORMS: ClassVar = {node: rule for node, rule in SparkGenerator.TRANSFORMS.items() if node is not exp.Select}
 
 
+@with_room
 def sql_of(node: Any) -> str:
     return str(node.sql(dialect=_Written))
 

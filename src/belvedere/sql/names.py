@@ -26,7 +26,7 @@ def plain_name(node: Any, statement: str, alias: bool = False) -> str:
         raise SqlError(f"{what} is not the name of a table or view: write {statement} and its name")
     if node.args.get("db"):
         raise qualified(part.name for part in node.parts)
-    only(node, {"this", "alias"} if alias else {"this"}, statement)
+    only(node, statement, *(() if alias else ("alias",)))
     return str(node.name)
 
 

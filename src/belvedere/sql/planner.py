@@ -19,28 +19,40 @@ from sqlglot import exp
 
 from belvedere.errors import SqlError
 from belvedere.sql.dialect import parse, sql_of
+from belvedere.sql.expressions import with_room
 from belvedere.sql.names import quoted_in
 from belvedere.sql.plan.context import Context
 from belvedere.sql.plan.queries import answer
+from belvedere.sql.plan.refusal import VIEW
 from belvedere.sql.plan.relation import reworded
+from belvedere.sql.plan.selects import related
 from belvedere.sql.plan.sink import ended
 from belvedere.sql.planned import PlannedView, TableInfo, ViewInfo
 from belvedere.sql.relation import condition_of, expression_of
+from belvedere.sql.understood import check
 
 __all__ = ["PlannedView", "TableInfo", "ViewInfo", "condition_of", "expression_of", "plan_view"]
 
+
+@with_room
 def plan_view(select: str, key: Sequence[str], tables: Sequence[TableInfo], views: Sequence[ViewInfo] = ()) -> PlannedView:
     query = parse(select)
-    context = Context({t.name.lower(): t for t in tables}, {v.name.lower(): v for v in views}, answer)
+    context = Context({t.name.lower(): t for t in tables}, {v.name.lower(): v for v in views}, answer, related)
     try:
+        check(query, VIEW)
         end = ended(answer(query, context), key, context)
     except SqlError as error:
         raise reworded(error, context.labels) from error
-    checked = _checked(query, context) if context.ties else select
+    checked = _checked(query, context) if context.ties or context.unused else select
     return PlannedView(end.schema, end.named, end.unique, context.nodes.until(end.node), checked, tuple(context.reads), end.columns)
 
 
 def _checked(query: exp.Expr, context: Context) -> str:
     for order, more in context.ties.values():
         order.set("expressions", [*order.expressions, *map(quoted_in, more)])
+    for definition in context.unused.values():  # what it reads may be dropped, as nothing depends on it
+        around = definition.parent
+        definition.pop()
+        if around is not None and not around.expressions:
+            around.pop()
     return sql_of(query)

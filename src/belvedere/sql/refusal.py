@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import Any
+from sqlglot import exp
 
 from belvedere.errors import Unsupported
+from belvedere.sql.understood import consumed, is_set
 
 _WORDS = {
     "order": "ORDER BY",
@@ -50,8 +50,9 @@ class Refused(Unsupported):
         self.args = (f"{construct} is not supported in {statement}" + (f": {instead}" if instead else ""),)
 
 
-def only(node: Any, known: Collection[str], statement: str) -> None:
-    """Refuse a node on which anything else than `known` is set."""
+def only(node: exp.Expr, statement: str, *but: str) -> None:
+    """Refuse a node of a statement on which anything is set that is not understood, or one of `but`."""
+    known = consumed(node, "statement") or frozenset()
     for name, value in node.args.items():
-        if value not in (None, [], False, "") and name not in known:
+        if is_set(value) and (name not in known or name in but):
             raise Refused(_WORDS.get(name, name.strip("_").replace("_", " ").upper()), statement, _INSTEAD.get(name, "leave it out"))

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 from tests.laws.domains import Table
-from tests.laws.trees.scope import Field, Phrases, Query, Ref, Source
+from tests.laws.trees.scope import Field, Nested, Phrases, Query, Ref, Source
 
 _NUMBERS = ("int", "bigint")
 _KINDS = (
@@ -90,7 +90,10 @@ class Relations:
         made = Joining(first.text, first.refs, _qualified(first), shapes=set(first.shapes))
         commas = self.dice.choice([", ", ", ", " CROSS JOIN "]) if self.phrases.chance(20) else ""
         for _ in range(self.dice.choice([0, 0, 0, 1, 1, 1, 1, 2])):
-            right = self._again(first) if self.phrases.chance(15) else self.source(depth - 1)
+            if not commas and " JOIN " in made.text and self.phrases.chance(30):
+                made.text = f"({made.text})"
+                made.shapes.add("parentheses")
+            right = self._again(first) if self.phrases.chance(15) else self._right(depth - 1)
             if {r.text for r in made.refs} & {f.name for f in right.fields}:
                 continue  # the name of a USING would be ambiguous
             if commas:
@@ -101,6 +104,17 @@ class Relations:
         refs = tuple(Ref(names.get(r.text, r.text), r.type, r.nullable) for r in made.refs)
         unique = None if made.unique is None else tuple(names.get(text, text) for text in made.unique)
         return From(made.text, refs, unique, tuple(made.where), frozenset(made.shapes))
+
+    def _right(self, depth: int) -> Source:
+        """A relation to join with; at times it is a join itself, in parentheses."""
+        first = self.source(depth)
+        if not self.phrases.chance(15):
+            return first
+        made = Joining(first.text, first.refs, _qualified(first), shapes=set(first.shapes))
+        self._join(made, self.source(depth - 1))
+        if made.text == first.text or any("." not in r.text for r in made.refs):
+            return first
+        return Nested(f"({made.text})", "", (), made.unique, frozenset({*made.shapes, "parentheses"}), tuple(made.refs))
 
     def _short_names(self, refs: Sequence[Ref]) -> dict[str, str]:
         """References without the relation's name, where that says enough."""
@@ -200,6 +214,8 @@ def _optional(ref: Ref) -> Ref:
 
 
 def _qualified(source: Source) -> tuple[str, ...] | None:
+    if isinstance(source, Nested):
+        return source.unique
     return None if source.unique is None else tuple(f"{source.alias}.{name}" for name in source.unique)
 
 

@@ -72,18 +72,32 @@ def _inlined(view: ViewDefinition, state: CatalogState) -> exp.Expr:
     for table in list(tree.find_all(exp.Table)):
         other = state.views.get(table.name.lower())
         if other is not None:
-            table.replace(exp.Subquery(this=_inlined(other, state), alias=exp.TableAlias(this=exp.to_identifier(table.alias_or_name))))
+            alias = exp.TableAlias(this=exp.to_identifier(table.alias_or_name))
+            joins = table.args.get("joins")  # of the parentheses around it
+            table.replace(exp.Subquery(this=_inlined(other, state), alias=alias, joins=joins))
     return tree
 
 
+def _drop_unused(written: exp.Expr, found: exp.Expr) -> None:
+    """Take definitions out of `written` that `found` neither has nor needs."""
+    kept = {cte.alias for cte in found.find_all(exp.CTE)} | {table.name for table in found.find_all(exp.Table)}
+    for cte in [cte for cte in written.find_all(exp.CTE) if cte.alias not in kept]:
+        around = cte.parent
+        cte.pop()
+        if around is not None and not around.expressions:
+            around.pop()
+
+
 def only_more_order(select: str, checked: str) -> bool:
-    """Whether the text that is checked is the user's, except for columns added at the end of an ORDER BY.
+    """Whether the text that is checked is the user's, except for columns added at the end of an ORDER BY and definitions in WITH
+    that nothing uses, which are left out.
 
     QUALIFY, which Spark does not know, is written as a subquery; nothing is said about such a text.
     """
     if "QUALIFY" in select or select == checked:
         return True
     written, found = (parse(sql_of(parse(text))) for text in (select, checked))  # as printed: DATE '...' is a cast then
+    _drop_unused(written, found)
     orders = list(written.find_all(exp.Order)), list(found.find_all(exp.Order))
     if len(orders[0]) != len(orders[1]):
         return False

@@ -69,6 +69,17 @@ class Source:
         return [Ref(f"{self.alias}.{f.name}", f.type, f.nullable) for f in self.fields]
 
 
+@dataclass(frozen=True)
+class Nested(Source):
+    """A join in parentheses: its columns are those of its relations, and `unique` has them with their relations' names."""
+
+    inner: tuple[Ref, ...] = ()
+
+    @property
+    def refs(self) -> list[Ref]:
+        return list(self.inner)
+
+
 class Phrases:
     """Writes expressions and conditions over references."""
 

@@ -107,4 +107,23 @@ SELECT o.region AS a, c.region AS b FROM orders o LEFT SEMI JOIN lines l ON o.id
 ;
 SELECT DISTINCT id AS x, region AS id FROM orders ORDER BY region LIMIT 3;
 SELECT region AS day, count(*) AS n FROM orders GROUP BY region ORDER BY n LIMIT 2;
-SELECT o.amount AS id, o.region FROM orders o ORDER BY o.region LIMIT 3
+SELECT o.amount AS id, o.region FROM orders o ORDER BY o.region LIMIT 3;
+SELECT o.id, c.name FROM (orders o JOIN customers c ON o.cust = c.id);
+SELECT id, amount FROM ((SELECT id, amount, cust FROM orders) AS a JOIN customers c USING (id));
+SELECT id, amount FROM ((SELECT id, amount, cust FROM orders) AS a LEFT ANTI JOIN customers c ON a.cust = c.id);
+SELECT y.id, y.item FROM (orders o LEFT JOIN lines l ON o.id = l.order_id) AS y WHERE y.amount > 1;
+SELECT y.p, y.q FROM ((SELECT id, amount FROM orders) AS a JOIN (SELECT order_id, line FROM lines) AS b ON a.id = b.order_id) AS y (p, q, r, s);
+SELECT o.id, c.name, l.item FROM orders o LEFT JOIN (customers c JOIN lines l ON c.id = l.line) ON o.cust = c.id;
+SELECT o.id, c.name, l.item FROM orders o FULL JOIN (customers c LEFT JOIN lines l ON c.id = l.line) ON o.cust = c.id AND o.id = l.order_id;
+SELECT o.id, n, l.line FROM (lines l JOIN ((orders o)) ON l.order_id = o.id) JOIN (SELECT cust, count(*) AS n FROM orders GROUP BY cust) x ON x.cust = o.cust;
+SELECT o.id, c.id AS cid, x.region FROM ((orders o FULL JOIN (SELECT id, region FROM customers) x USING (id)) JOIN customers c ON c.name = x.region);
+SELECT z.id, z.name FROM (orders FULL JOIN customers USING (id)) AS z JOIN (lines) AS m ON m.order_id = z.id;
+SELECT id FROM orders WHERE cust IN (SELECT c.id FROM (customers c JOIN lines l ON c.id = l.line));
+SELECT id FROM orders o WHERE EXISTS (SELECT 1 FROM ((SELECT order_id, line FROM lines) AS l JOIN customers c ON c.id = l.line) WHERE l.order_id = o.id);
+SELECT id FROM (orders) UNION ALL SELECT c.id FROM (customers c CROSS JOIN lines l) WHERE l.line = c.id;
+SELECT cust, count(*) AS n FROM ((orders)) GROUP BY ALL;
+SELECT i, count(*) AS n FROM (SELECT id AS `all`, 1 AS i FROM orders) GROUP BY `all`, i;
+SELECT id, name, amount FROM orders NATURAL LEFT JOIN (SELECT id, name FROM customers);
+SELECT id, amount FROM orders ORDER BY amount, id LIMIT 0;
+WITH a AS (SELECT id FROM orders), b AS (SELECT id FROM a) SELECT name FROM customers;
+SELECT id FROM orders FULL JOIN (SELECT id, name FROM customers) c USING (id) FULL JOIN (SELECT order_id AS id FROM lines) l USING (id)

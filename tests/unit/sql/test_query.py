@@ -100,22 +100,73 @@ def test_the_relations_of_a_query_are_its_tables_and_not_its_ctes(query: str, ex
         ("SELECT units FROM revenue QUALIFY 1 = 1", "QUALIFY"),
         ("SELECT units FROM revenue SORT BY units", "SORT BY"),
         ("SELECT units FROM revenue TABLESAMPLE (10 PERCENT)", "TABLESAMPLE"),
-        ("SELECT * FROM range(3)", r"RANGE\(3\) in FROM"),
+        ("SELECT * FROM range(3)", r"range\(3\) in FROM"),
         ("SELECT * FROM revenue, LATERAL (SELECT 1)", "LATERAL"),
-        ("SELECT * FROM (revenue r JOIN kept k ON r.text = k.text)", "a join in parentheses"),
         ("WITH RECURSIVE t AS (SELECT 1) SELECT * FROM t", "WITH RECURSIVE"),
         ("SELECT units FROM revenue LIMIT 1 + 1", r"LIMIT 1 \+ 1"),
         ("SELECT (units, total) IN (SELECT 1, 2) AS a FROM revenue", "several columns"),
         ("SELECT current_timestamp()", "different at every evaluation"),
         ("SELECT max(units IN (SELECT 1)) FROM revenue", "as a value"),
         ("SELECT coalesce(units IN (SELECT 1), true) FROM revenue", "as a value"),
-        ("SELECT DISTINCT ON (units) total FROM revenue", "DISTINCT ON"),
+        ("SELECT date_format(current_date(), 'y') FROM revenue", "function date_format"),
+        ("SELECT units & 3 FROM revenue", "units & 3"),
+        ("SELECT split(text, ',')[0] FROM revenue", r"split\(text, ','\)\[0\]"),
+        ("SELECT every(units > 1) FROM revenue", r"the aggregate every\(units > 1\)"),
     ],
 )
 def test_what_is_not_answered_is_refused_by_name_and_with_the_way_around(query: str, construct: str) -> None:
     with pytest.raises(NotAnswered, match=f"{construct}.* is not answered here: use .to_spark()") as caught:
         translate(parse(query), SCHEMAS)
     assert not isinstance(caught.value, Unsupported)
+
+
+@pytest.mark.parametrize(
+    ("query", "construct"),
+    [
+        ("SELECT units FROM revenue VERSION AS OF 1", "revenue VERSION AS OF 1"),
+        ("SELECT units FROM revenue WHERE units = ?", r"\?"),
+        ("SELECT DISTINCT ON (units) total FROM revenue", "DISTINCT ON"),
+        ("SELECT units FROM revenue LIMIT 50 PERCENT", "LIMIT 50 PERCENT"),
+        ("SELECT units FROM revenue LIMIT 1 BY units", "LIMIT 1 BY units"),
+        ("SELECT * ILIKE 'u%' FROM revenue", r"\* ILIKE 'u%'"),
+        ("SELECT units FROM revenue FOR UPDATE", "FOR UPDATE or FOR SHARE"),
+        ("SELECT AS STRUCT units FROM revenue", "SELECT AS STRUCT"),
+        ("SELECT units FROM revenue INNER UNION SELECT 1", "INNER UNION"),
+        ("SELECT units FROM revenue FULL OUTER UNION ALL SELECT 1", "FULL OUTER UNION"),
+        ("SELECT units FROM ((SELECT units FROM revenue) a UNION SELECT 1)", "AS a"),
+        ("SELECT r.units FROM revenue r ASOF JOIN kept k ON r.text >= k.text", "ASOF JOIN"),
+    ],
+)
+def test_spark_is_no_way_around_for_what_spark_does_not_understand(query: str, construct: str) -> None:
+    with pytest.raises(SqlError, match=f"{construct} is not understood here: ") as caught:
+        translate(parse(query), SCHEMAS)
+    assert "to_spark" not in str(caught.value)
+
+
+def test_a_function_that_spark_does_not_have_is_not_sent_to_spark() -> None:
+    with pytest.raises(SqlError, match=r"^there is no function read_parquet in Spark's SQL"):
+        translate(parse("SELECT * FROM read_parquet('x')"), SCHEMAS)
+
+
+def test_joins_in_parentheses_are_relations() -> None:
+    assert rows("SELECT r.units, k.text FROM (revenue r JOIN kept k ON r.text = k.text) ORDER BY 1") == [(1, "4"), (2, "3"), (3, "1")]
+    assert rows("SELECT y.units FROM (revenue r LEFT ANTI JOIN kept k ON r.text = k.text) AS y") == [(0,)]
+    assert rows("SELECT p FROM ((kept)) AS x (p) ORDER BY p LIMIT 1") == [("1",)]
+    query = "SELECT a.text, b.units FROM kept a LEFT JOIN (revenue b JOIN kept c ON b.text = c.text AND b.units > 1) ON a.text = b.text"
+    assert sorted(rows(query), key=str) == [("1", 3), ("3", 2), ("4", None)]
+    with pytest.raises(SqlError, match=r"there is no column r\.units"):
+        translate(parse("SELECT r.units FROM (revenue r JOIN kept k ON r.text = k.text) AS y"), SCHEMAS)
+
+
+def test_all_is_a_column_where_one_has_that_name() -> None:
+    inner = "(SELECT units AS all, 1 AS i FROM revenue)"
+    assert rows(f"SELECT i, count(*) AS n FROM {inner} GROUP BY all, i") == [(1, 1)] * 4
+    assert rows(f"SELECT count(*) AS n FROM {inner} GROUP BY all") == [(1,)] * 4
+    assert rows(f"SELECT i FROM {inner} ORDER BY all DESC LIMIT 1") == [(1,)]
+    assert rows("SELECT units > 1 AS u, count(*) AS n FROM revenue GROUP BY `all` ORDER BY ALL") == [(False, 2), (True, 2)]
+    for text in ("GROUP BY ALL units", "GROUP BY DISTINCT units"):
+        with pytest.raises(SqlError, match="cannot stand behind GROUP BY"):
+            parse(f"SELECT count(*) FROM revenue {text}")
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,20 @@ macros of upper and lower. Views are parsed with `SparkSql`. `SUPPORTED` is the 
 
 from belvedere.sql.expressions.casts import cast_to
 from belvedere.sql.expressions.coercion import aggregate_type, common_type
-from belvedere.sql.expressions.dialect import SparkSql, parse
+from belvedere.sql.expressions.depth import check_tree, check_words, with_room
+from belvedere.sql.expressions.dialect import SparkSql, called, parse, written_of
 from belvedere.sql.expressions.engine import connect
-from belvedere.sql.expressions.lowering import is_volatile, lower, lower_condition, sql_type
+from belvedere.sql.expressions.lowering import (
+    UnknownFunction,
+    consumed_by_rule,
+    is_function,
+    is_volatile,
+    lower,
+    lower_condition,
+    sql_type,
+    unknown,
+)
+from belvedere.sql.expressions.predicates import all_of
 from belvedere.sql.expressions.supported import SUPPORTED, Supported
 from belvedere.sql.expressions.typed import Resolver, Typed, raise_sql
 
@@ -21,14 +32,24 @@ __all__ = [
     "SparkSql",
     "Supported",
     "Typed",
+    "UnknownFunction",
     "aggregate_type",
+    "all_of",
+    "called",
     "cast_to",
+    "check_tree",
+    "check_words",
     "common_type",
     "connect",
+    "consumed_by_rule",
+    "is_function",
     "is_volatile",
     "lower",
     "lower_condition",
     "parse",
     "raise_sql",
     "sql_type",
+    "unknown",
+    "with_room",
+    "written_of",
 ]

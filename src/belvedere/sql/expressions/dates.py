@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from belvedere.errors import SqlError, Unsupported
 from belvedere.sql.expressions.casts import cast_to, floor_seconds
+from belvedere.sql.expressions.dialect import called
 from belvedere.sql.expressions.rules import Lower, function, literal_text, lowers, typed_as
 from belvedere.sql.expressions.typed import Typed, strict
 from belvedere.types import BIGINT, DATE, INT, TIMESTAMP, SqlType, decimal
@@ -176,7 +177,7 @@ def unix_timestamp(node: exp.StrToUnix, lower: Lower) -> Typed:
     """Whole seconds, cut towards zero as Spark does here (unix_seconds rounds down)."""
     value = lower(node.this)
     if value.kind not in ("date", "timestamp"):
-        raise Unsupported("unix_timestamp of a string", "cast it to timestamp first")
+        raise Unsupported(f"{called(node)} of a string", "cast it to timestamp first")
     return strict([cast_to(value, TIMESTAMP)], lambda v: f"(epoch_us({v}) // 1000000)", BIGINT)
 
 

@@ -3,12 +3,15 @@
 In Spark a doubled quote inside a string is that quote: 'It''s' is It's, where sqlglot's "spark" reads
 'It' 's' and so Its. sqlglot forgets a unary plus, which in Spark turns a string into a number. It knows functions that Spark
 does not, takes calls with too few or too many arguments, and writes units out that Spark does not know (see calls.py). It
-takes strings for names, a SELECT without columns, and two definitions of one name after WITH.
+takes strings for names, a SELECT without columns, two definitions of one name after WITH, a comma inside parentheses in FROM,
+two ON one after the other, and GROUP BY ALL with more behind it, where ALL is the name of a column.
+Long conditions become balanced trees, so that nothing that walks through them goes as deep as they are long.
 Parse views with `read=SparkSql`.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, ClassVar
 
@@ -16,6 +19,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError, TokenError
+from sqlglot.generators.spark import SparkGenerator
 from sqlglot.parser import Parser
 from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import Token, TokenType
@@ -25,6 +29,9 @@ from belvedere.sql.expressions.calls import AS_WRITTEN, FOREIGN, miscounted, not
 
 _Builders = dict[str, Callable[..., Any]]
 _SHORT_UNITS = exp.TimeUnit.UNABBREVIATED_UNIT_NAME
+_LONG = 16  # terms of a condition from which on it is balanced
+_COMMA = "comma"
+WRITTEN = "written"
 
 
 def _positive(parser: Parser) -> exp.Expr:
@@ -63,13 +70,16 @@ class SparkSql(Spark):
                 problem = miscounted(self._tokens, self._index)
                 if problem:
                     self.raise_error(problem)
-            name = self._curr.text.lower() if self._curr else ""
+            start, name = self._curr, self._curr.text.lower() if self._curr else ""
             try:
-                return super()._parse_function_call(functions, anonymous, optional_parens, any_token)
+                found = super()._parse_function_call(functions, anonymous, optional_parens, any_token)
             except (AttributeError, IndexError, KeyError, TypeError, ValueError):
                 # Functions without a rule here are not counted, and sqlglot fails at missing arguments of some, such as map(1).
                 self.raise_error(f"the arguments of {name} are not understood")
                 return None
+            if isinstance(found, exp.Func):
+                found.meta.setdefault(WRITTEN, self.sql[start.start : self._prev.end + 1])
+            return found
 
         def _parse_interval_span(self, this: exp.Expr, parse_function_unit: bool = True) -> exp.Interval:
             start = self._index
@@ -100,6 +110,45 @@ class SparkSql(Spark):
             found = super()._parse_projections()
             if not found[0]:
                 self.raise_error("SELECT has no columns: name some after it, or write SELECT *")
+            return found
+
+        def _parse_disjunction(self) -> exp.Expr | None:
+            return _balanced(super()._parse_disjunction(), exp.Or)
+
+        def _parse_conjunction(self) -> exp.Expr | None:
+            return _balanced(super()._parse_conjunction(), exp.And)
+
+        def _parse_join(
+            self, skip_join_token: bool = False, parse_bracket: bool = False, alias_tokens: Collection[TokenType] | None = None
+        ) -> exp.Join | None:
+            comma = self._curr.token_type == TokenType.COMMA
+            found = super()._parse_join(skip_join_token, parse_bracket, alias_tokens)
+            if found is not None and found.this is not None and found.this.args.get("joins"):
+                self.raise_error("a join inside a join needs parentheses: a JOIN (b JOIN c ON ...) ON ...")
+            if found is not None and comma:
+                found.meta[_COMMA] = True
+            return found
+
+        def _parse_subquery(self, this: exp.Expr | None, parse_alias: bool = True) -> exp.Subquery | None:
+            if this is not None and not isinstance(this, exp.Select) and any(j.meta.get(_COMMA) for j in this.args.get("joins") or []):
+                self.raise_error("a comma cannot stand between relations in parentheses: write CROSS JOIN", self._prev)
+            return super()._parse_subquery(this, parse_alias)
+
+        def _parse_group(self, skip_group_by_token: bool = False) -> exp.Group | None:
+            start = self._index if skip_group_by_token else self._index + 1
+            found = super()._parse_group(skip_group_by_token)
+            if found is None or found.args.get("all") is None:
+                return found
+            quantifier, after = self._tokens[start], self._tokens[start + 1 : start + 2]
+            if quantifier.token_type == TokenType.DISTINCT:
+                self.raise_error("DISTINCT cannot stand behind GROUP BY: leave it out", quantifier)
+            if not found.expressions:
+                return found
+            if not (after and after[0].token_type == TokenType.COMMA):
+                self.raise_error(f"{after[0].text} cannot stand behind GROUP BY ALL: leave out one of them", after[0])
+            column = exp.Column(this=exp.Identifier(this=quantifier.text, quoted=False))
+            found.set("all", None)
+            found.set("expressions", [column, *found.expressions])
             return found
 
         def _parse_with(self, skip_with_token: bool = False) -> exp.With | None:
@@ -138,6 +187,41 @@ class SparkSql(Spark):
                 # For Spark x IS NULL = y is not SQL; sqlglot would put parentheses around x IS NULL.
                 self.raise_error("IS beside a comparison needs parentheses")
             return super()._build_predicate(klass, this, expression, *args, **kwargs)
+
+
+class _AsWritten(SparkSql):
+    class Generator(SparkGenerator):
+        def sql(self, expression: Any, key: str | None = None, comment: bool = True) -> str:
+            node = expression.args.get(key) if key and isinstance(expression, exp.Expr) else expression
+            written = node.meta.get(WRITTEN) if isinstance(node, exp.Func) else None
+            return str(written or super().sql(expression, key, comment))
+
+
+def _balanced(node: exp.Expr | None, kind: type[exp.Connector]) -> exp.Expr | None:
+    """A long chain a OR b OR c ... as a tree of little depth. AND and OR are associative, and the order of the terms stays."""
+    terms: list[exp.Expr] = []
+    spine = node
+    while type(spine) is kind:
+        terms.append(spine.expression)
+        spine = spine.this
+    if spine is None or len(terms) < _LONG:
+        return node
+    level = [spine, *reversed(terms)]
+    while len(level) > 1:
+        pairs = [kind(this=a, expression=b) for a, b in zip(level[::2], level[1::2], strict=False)]
+        level = [*pairs, *level[len(pairs) * 2 :]]
+    return level[0]
+
+
+def written_of(node: exp.Expr) -> str:
+    """The text of an expression with the calls in it as the user wrote them: the parser has names of its own for functions."""
+    return str(node.sql(dialect=_AsWritten))
+
+
+def called(node: exp.Expr) -> str:
+    """The name of a function as the user wrote it."""
+    match = re.match(r"\s*`?(\w+)", written_of(node))
+    return match[1] if match else written_of(node)
 
 
 def parse(text: str) -> exp.Expr:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import duckdb
 
 from belvedere.sql.expressions.case_mapping import MACROS
+from belvedere.sql.expressions.depth import DUCKDB_DEPTH
 
 _SETTINGS = {
     "threads": 1,
+    "max_expression_depth": DUCKDB_DEPTH,
     "TimeZone": "UTC",
     # All that lowered expressions need is linked in; nothing may ever be fetched.
     "autoinstall_known_extensions": False,

@@ -12,6 +12,7 @@ from sqlglot import exp
 from belvedere.errors import SchemaError, SqlError, Unsupported
 from belvedere.sql.expressions import arithmetic, case_mapping, conditionals, dates, literals, numbers, predicates, strings
 from belvedere.sql.expressions.casts import cast_to, try_cast_to
+from belvedere.sql.expressions.dialect import called, written_of
 from belvedere.sql.expressions.literals import date_literal, timestamp_literal
 from belvedere.sql.expressions.rules import FUNCTIONS, NODES, Lower, lowers
 from belvedere.sql.expressions.typed import Resolver, Typed
@@ -37,12 +38,15 @@ _TYPES = {"TEXT": "string", "VARCHAR": "string", "CHAR": "string", "TIMESTAMPTZ"
 
 def lower(node: exp.Expr, resolve: Resolver) -> Typed:
     """DuckDB text for a scalar expression; columns are resolved by `resolve`."""
+    known: dict[int, tuple[exp.Expr, Typed]] = {}  # by id: a rule may ask twice, and so would each of the rules below it
 
     def step(inner: exp.Expr) -> Typed:
         if isinstance(inner, exp.Column):
             return resolve(inner)
-        _refuse_foreign(inner)
-        return _call(inner, step) if isinstance(inner, exp.Anonymous) else _apply(inner, step)
+        if id(inner) not in known:
+            _refuse_foreign(inner)
+            known[id(inner)] = inner, _call(inner, step) if isinstance(inner, exp.Anonymous) else _apply(inner, step)
+        return known[id(inner)][1]
 
     return step(node)
 
@@ -58,13 +62,13 @@ def _refuse_foreign(node: exp.Expr) -> None:
     if isinstance(node, exp.Window):
         raise Unsupported("a window function")
     if isinstance(node, exp.AggFunc):
-        raise Unsupported(f"aggregate function {node.key} inside a scalar expression")
+        raise Unsupported(f"the aggregate {written_of(node)} inside a scalar expression")
     if isinstance(node, exp.Star):
         raise Unsupported("* inside an expression", "list the columns")
     if isinstance(node, exp.Tuple):
         raise Unsupported(f"the row {node.sql('spark')}", _ROWS)
     if is_volatile(node):
-        raise Unsupported(f"{node.sql('spark')}, which is different at every evaluation", "write the value into a column of the base table")
+        raise unknown(node)
 
 
 def is_volatile(node: exp.Expr) -> bool:
@@ -72,22 +76,50 @@ def is_volatile(node: exp.Expr) -> bool:
     return isinstance(node, _VOLATILE_NODES) or (isinstance(node, exp.Anonymous) and str(node.this).lower() in _VOLATILE)
 
 
+def consumed_by_rule(kind: type[exp.Expr]) -> frozenset[str] | None:
+    """The arguments that the rule for a kind of node looks at; None if there is no rule."""
+    rule = NODES.get(kind)
+    return rule[1] if rule is not None else None
+
+
+def unknown(node: exp.Expr) -> Unsupported:
+    """The refusal of a node that has no rule, or of one with arguments that its rule does not look at, in the user's words."""
+    written = written_of(node)
+    if is_volatile(node):
+        return Unsupported(f"{written}, which is different at every evaluation", "write the value into a column of the base table")
+    if isinstance(node, exp.Connector | exp.Binary) or not isinstance(node, exp.Func):
+        return Unsupported(written)
+    known = type(node) in NODES
+    return UnknownFunction(called(node), f"{written} in this form" if known else f"function {called(node)}")
+
+
+class UnknownFunction(Unsupported):
+    """`name` is what the user calls the function."""
+
+    def __init__(self, name: str, construct: str, instead: str = "") -> None:
+        self.name = name
+        super().__init__(construct, instead)
+
+
 def _apply(node: exp.Expr, step: Lower) -> Typed:
     rule = NODES.get(type(node))
-    name = node.sql_name().lower() if isinstance(node, exp.Func) else type(node).__name__
     if rule is None:
-        raise Unsupported(f"{name} in {node.sql('spark')}")
+        raise unknown(node)
     build, known = rule
-    extra = sorted(key for key, value in node.args.items() if key not in known and value not in (None, [], False))
-    if extra:
-        raise Unsupported(f"{name} with {', '.join(extra)} in {node.sql('spark')}")
+    if any(key not in known and value not in (None, [], False) for key, value in node.args.items()):
+        raise unknown(node)
     return build(node, step)
+
+
+def is_function(name: str) -> bool:
+    """Whether there is a rule for a function that the parser knows only by its name."""
+    return name.lower() in FUNCTIONS
 
 
 def _call(node: exp.Anonymous, step: Lower) -> Typed:
     name = str(node.this).lower()
     if name not in FUNCTIONS:
-        raise Unsupported(f"function {name}")
+        raise unknown(node)
     build, counts = FUNCTIONS[name]
     if len(node.expressions) not in counts:
         raise SqlError(f"{name} does not take {len(node.expressions)} arguments")

@@ -5,6 +5,9 @@ DuckDB may evaluate both sides of AND and OR in any order; where a side may rais
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import reduce
+
 from sqlglot import exp
 
 from belvedere.errors import SqlError, Unsupported
@@ -16,6 +19,7 @@ from belvedere.sql.expressions.typed import Typed, let, null_of, strict, text_sq
 from belvedere.types import BOOLEAN, STRING
 
 _SIGNS: dict[type[exp.Expr], str] = {exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
+_MANY = 16  # conditions from which on they become a balanced tree
 _LOOSER = (exp.Is, exp.In, exp.Like, exp.ILike, exp.RegexpLike, exp.Between, exp.Escape, exp.Not, exp.And, exp.Or)
 
 
@@ -84,7 +88,42 @@ def disjunction(node: exp.Or, lower: Lower) -> Typed:
 
 def _connected(node: exp.Connector, lower: Lower, word: str, decides: str) -> Typed:
     """The right side is evaluated unless the left side decides: also when the left side is NULL."""
+    if isinstance(node.this, type(node)) and isinstance(node.expression, type(node)):  # the parser has balanced a long condition
+        return _decided_by_all([condition(lower(term), word) for term in node.flatten(unnest=False)], word, decides)
     a, b = (condition(lower(side), word) for side in (node.this, node.expression))
+    return _decided(a, b, word, decides)
+
+
+def all_of(values: Sequence[Typed]) -> Typed:
+    """Conditions that must all hold, tested in their order; many of them as a tree of little depth."""
+    tests = [condition(value, "a condition") for value in values]
+    if len(tests) < _MANY:
+        return reduce(lambda a, b: _decided(a, b, "AND", "FALSE"), tests)
+    return _decided_by_all(tests, "AND", "FALSE")
+
+
+def _decided_by_all(tests: Sequence[Typed], word: str, decides: str) -> Typed:
+    """As `_decided` for many: a text of little depth, in which a test that raises is not evaluated after one that decides."""
+    if any(t.sql == decides for t in tests):
+        return Typed(decides, BOOLEAN, nullable=False)
+    raises, nullable = any(t.raises for t in tests), any(t.nullable for t in tests)
+    if not raises:
+        return Typed(_paired([t.sql for t in tests], word), BOOLEAN, nullable=nullable)
+    arms = " ".join(f"WHEN {t.sql if decides == 'TRUE' else f'NOT {t.sql}'} THEN {decides}" for t in tests)
+    unknown = _paired([f"({t.sql} IS NULL)" for t in tests if t.nullable] or ["FALSE"], "OR")
+    other = "FALSE" if decides == "TRUE" else "TRUE"
+    return Typed(f"(CASE {arms} WHEN {unknown} THEN NULL ELSE {other} END)", BOOLEAN, True, nullable)
+
+
+def _paired(texts: Sequence[str], word: str) -> str:
+    level = list(texts)
+    while len(level) > 1:
+        pairs = [f"({a} {word} {b})" for a, b in zip(level[::2], level[1::2], strict=False)]
+        level = [*pairs, *level[len(pairs) * 2 :]]
+    return level[0]
+
+
+def _decided(a: Typed, b: Typed, word: str, decides: str) -> Typed:
     if decides in (a.sql, b.sql):  # Spark's optimizer drops the other side, even one that raises
         return Typed(decides, BOOLEAN, nullable=False)
     nullable = a.nullable or b.nullable

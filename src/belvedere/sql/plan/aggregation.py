@@ -15,7 +15,7 @@ from belvedere.errors import SqlError, Unsupported
 from belvedere.operators.aggregate import Aggregate, Argument
 from belvedere.operators.results import Call
 from belvedere.operators.select import IDENTITY
-from belvedere.sql.binding import text_of
+from belvedere.sql.binding import counts_rows, text_of
 from belvedere.sql.expressions import aggregate_type
 from belvedere.sql.plan.context import Context
 from belvedere.sql.plan.identity import of_columns
@@ -124,7 +124,7 @@ def _function(node: exp.Expr, context: Context) -> tuple[str, list[exp.Expr]]:
     if isinstance(node, exp.Count):
         if distinct:
             return "count_distinct", parts
-        return ("count_rows", []) if all(isinstance(p, exp.Star | exp.Literal) for p in parts) else ("count", parts)
+        return ("count_rows", []) if counts_rows(parts) else ("count", parts)
     name = _FUNCTIONS.get(type(node))
     if name is None:
         maintained = "count, sum, avg, min, max and count(DISTINCT ...) are maintained"

@@ -8,7 +8,19 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from belvedere.errors import SqlError, Unsupported
-from belvedere.sql.binding import Find, bind, calls_in, default_name, parts_of, text_of, whole_number
+from belvedere.sql.binding import (
+    Find,
+    all_named,
+    as_column,
+    bind,
+    calls_in,
+    default_name,
+    field_of,
+    grouped_by,
+    parts_of,
+    text_of,
+    whole_number,
+)
 from belvedere.sql.plan.conditions import conjuncts
 from belvedere.sql.plan.names import Names
 from belvedere.sql.plan.refusal import refuse_grouping, refuse_subqueries
@@ -81,12 +93,9 @@ def items_of(query: exp.Select, names: Names) -> list[Item]:
 
 
 def _star(node: exp.Expr, names: Names) -> list[Item]:
-    star = node.this if isinstance(node, exp.Column) else node
-    if any(star.args.get(name) for name in ("except_", "except", "replace", "rename")):
-        raise Unsupported("* EXCEPT", "name the columns")
     relation = node.table.lower() if isinstance(node, exp.Column) else ""
     fields = [f for f in names.fields if (f.relation.lower() == relation if relation else f.visible)]
-    if not fields:
+    if not fields or node.args.get("db"):
         raise SqlError(f"{text_of(node)}: there is no such relation in FROM")
     return [Item(f.name, f.bound, exp.column(f.name, table=f.relation or None)) for f in fields]
 
@@ -128,10 +137,15 @@ def _groups(query: exp.Select, items: Sequence[Item], names: Names) -> list[Item
     if group is None:
         return []
     refuse_grouping(group)
-    if group.args.get("all"):
+    if _means_all(grouped_by(group), items, names):
         return [item for item in items if not calls_in([item.node])]
     aliases = {item.name.lower(): item for item in reversed(items)}
-    return [_group(node, items, aliases, names) for node in group.expressions]
+    return [_group(node, items, aliases, names) for node in grouped_by(group)]
+
+
+def _means_all(nodes: Sequence[exp.Expr], items: Sequence[Item], names: Names) -> bool:
+    column = all_named(nodes)
+    return column is not None and field_of(names.fields, column) is None and all(item.name.upper() != "ALL" for item in items)
 
 
 def _group(node: exp.Expr, items: Sequence[Item], aliases: Mapping[str, Item], names: Names) -> Item:
@@ -154,19 +168,19 @@ def _group(node: exp.Expr, items: Sequence[Item], aliases: Mapping[str, Item], n
 def sort_keys(order: exp.Expr, items: Sequence[Item], names: Names) -> list[exp.Expr]:
     """The keys of ORDER BY, bound; numbers and ALL stand for outputs."""
     by_output = alias_first(items, names)
-    return [key for part in order.expressions for key in _sort_key(part, items, by_output, names)]
+    if _means_all([key.this for key in order.expressions], items, names):
+        (key,) = order.expressions
+        return [_ordered(key, item.node) for item in items]
+    return [_ordered(key, _sorted_by(key.this, items, by_output, names)) for key in order.expressions]
 
 
-def _sort_key(key: exp.Expr, items: Sequence[Item], by_output: Find, names: Names) -> list[exp.Expr]:
-    if not isinstance(key, exp.Ordered) or key.args.get("with_fill"):
-        raise Unsupported(f"ORDER BY {text_of(key)}")
-    node = key.this
-    if isinstance(node, exp.Var | exp.Column) and node.name.upper() == "ALL":
-        nodes = [item.node for item in items]
-    elif (number := whole_number(node)) is not None:
-        if not 1 <= number <= len(items):
-            raise SqlError(f"ORDER BY {number}: the view has {len(items)} column(s)")
-        nodes = [items[number - 1].node]
-    else:
-        nodes = [bind(node, by_output, names.find)]
-    return [exp.Ordered(this=n, desc=key.args.get("desc"), nulls_first=key.args.get("nulls_first")) for n in nodes]
+def _sorted_by(node: exp.Expr, items: Sequence[Item], by_output: Find, names: Names) -> exp.Expr:
+    if (number := whole_number(node)) is None:
+        return bind(as_column(node) or node, by_output, names.find)
+    if not 1 <= number <= len(items):
+        raise SqlError(f"ORDER BY {number}: the view has {len(items)} column(s)")
+    return items[number - 1].node
+
+
+def _ordered(key: exp.Expr, node: exp.Expr) -> exp.Expr:
+    return exp.Ordered(this=node, desc=key.args.get("desc"), nulls_first=key.args.get("nulls_first"))

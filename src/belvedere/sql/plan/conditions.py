@@ -31,10 +31,14 @@ def conjuncts(node: exp.Expr | None) -> list[exp.Expr]:
 
 
 def _parts(node: exp.Expr) -> list[exp.Expr]:
-    node = node.unnest()
-    if isinstance(node, exp.And):
-        return _parts(node.this) + _parts(node.expression)
-    return [] if isinstance(node, exp.Boolean) and node.this else [node]
+    found, waiting = [], [node]
+    while waiting:
+        part = waiting.pop().unnest()
+        if isinstance(part, exp.And):
+            waiting += [part.expression, part.this]
+        elif not (isinstance(part, exp.Boolean) and part.this):
+            found.append(part)
+    return found
 
 
 def placed(nodes: Iterable[exp.Expr], places: Places) -> list[Conjunct]:
@@ -60,20 +64,9 @@ def equality(node: exp.Expr, left: Collection[int], right: Collection[int], plac
     return None
 
 
-def columns_of(nodes: Iterable[exp.Expr], units: Collection[str] = ()) -> dict[str, None]:
-    """The texts of the columns in expressions; an expression that is one of `units` is taken as a whole."""
-    found: dict[str, None] = {}
-
-    def visit(node: exp.Expr) -> None:
-        if isinstance(node, exp.Column) or (units and text_of(node) in units):
-            found[text_of(node)] = None
-        else:
-            for child in node.iter_expressions():
-                visit(child)
-
-    for node in nodes:
-        visit(node)
-    return found
+def columns_of(nodes: Iterable[exp.Expr]) -> dict[str, None]:
+    """The texts of the columns in expressions, in their order."""
+    return {text_of(column): None for node in nodes for column in node.find_all(exp.Column, bfs=False)}
 
 
 def split(nodes: Sequence[Conjunct], chosen: Collection[int]) -> tuple[list[exp.Expr], list[Conjunct]]:

@@ -35,12 +35,16 @@ class Context:
     tables: Mapping[str, TableInfo]  # by lower-case name
     views: Mapping[str, ViewInfo]
     answer: Callable[[exp.Expr, Context], Answer]
+    related: Callable[[exp.Subquery, Context], Answer]  # a join in parentheses
     nodes: Nodes = field(default_factory=Nodes)
     numbers: count[int] = field(default_factory=count)
     labels: dict[str, str] = field(default_factory=dict)  # the user's names of bound columns
     ties: dict[int, tuple[exp.Expr, list[exp.Expr]]] = field(default_factory=dict)  # ORDER BYs and what makes them total
     reads: dict[str, None] = field(default_factory=dict)  # the views that the query names
+    used: set[int] = field(default_factory=set)  # the queries of WITH that something names
+    unused: dict[int, exp.Expr] = field(default_factory=dict)  # definitions of WITH that nothing names
     ctes: Mapping[str, Cte] = field(default_factory=dict)
+    created: bool = True  # False for a SELECT of another view, which was checked when that view was created
     outer: Names | None = None
     beside: Names | None = None
 
@@ -67,7 +71,7 @@ class Context:
 
     def elsewhere(self) -> Context:
         """The context of another view's SELECT."""
-        return replace(self, outer=None, beside=None, ctes={}, ties={}, reads={})
+        return replace(self, outer=None, beside=None, ctes={}, ties={}, reads={}, unused={}, created=False)
 
     def with_cte(self, name: str, query: exp.Expr, alias: exp.Expr) -> Context:
         return replace(self, ctes={**self.ctes, name.lower(): Cte(query, alias, self)})

@@ -15,7 +15,7 @@ them equal. Rows with a NULL in a key that never matches are left out below, whe
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
@@ -39,11 +39,12 @@ HALF = (SEMI, ANTI)
 
 @dataclass(frozen=True, slots=True)
 class Equality:
-    """One column of a join key: an expression over each side."""
+    """One column of a join key: an expression over each side. `merged` is the text of the one column that USING makes of both."""
 
     left: exp.Expr
     right: exp.Expr
     null_safe: bool = False
+    merged: str = ""
 
     @property
     def swapped(self) -> Equality:
@@ -110,10 +111,10 @@ def joined(
     condition = _condition(conditions, a, b, context)
     operator = Join(kind, arranged[0][1], arranged[1][1], safe, condition, identity)
     node = context.nodes.add(operator, ((arranged[0][0],), (arranged[1][0],)), local=True)
-    values = _outputs(kind, a, b, on)
+    values = _with_merged(_outputs(kind, a, b, on), on, wanted)
     known = joined_identity(kind, identity, left, right, list(zip(a.plain, b.plain, strict=True)))
-    if kind == FULL and not conditions and _one_per_key(a, b) and all(either(e) in wanted for e in on):
-        known = Identity(tuple(frozenset([either(e)]) for e in on), exact=False, ordered=False, longest=2 * MAX_KEY)
+    if kind == FULL and not conditions and _one_per_key(a, b) and all(e.merged in wanted for e in on):
+        known = Identity(tuple(frozenset([e.merged]) for e in on), exact=False, ordered=False, longest=2 * MAX_KEY)
     return Relation((Branch(node, values),), known, _partition(kind, a, b, on))
 
 
@@ -121,14 +122,17 @@ def _wanted(kind: str, left: Side, on: Sequence[Equality], needed: Iterable[str]
     """What USING makes of two columns of a full join is read from the key, unless the key may differ from both in the sign of zero."""
     wanted = dict.fromkeys(needed)
     for key, e in zip(left.keys, on, strict=True):
-        if kind == FULL and key.type == DOUBLE and either(e) in wanted:
+        if kind == FULL and key.type == DOUBLE and e.merged in wanted:
             wanted.update(dict.fromkeys(_columns(e.left) + _columns(e.right)))
     return wanted
 
 
-def either(equality: Equality) -> str:
-    """The text of the one column that USING makes of two."""
-    return text_of(exp.Coalesce(this=equality.left, expressions=[equality.right]))
+def _with_merged(values: dict[str, Typed], on: Sequence[Equality], wanted: Mapping[str, None]) -> dict[str, Typed]:
+    """The values, with the merged columns that are not read from the key."""
+    pairs = Relation((Branch(0, values),))
+    made = [e for e in on if e.merged in wanted and e.merged not in values]
+    both = {e.merged: pairs.value(exp.Coalesce(this=e.left.copy(), expressions=[e.right.copy()]), "").each[0] for e in made}
+    return {**values, **both}
 
 
 def _columns(node: exp.Expr) -> list[str]:
@@ -221,9 +225,7 @@ def _pair(left: Side, right: Side) -> dict[str, Typed]:
 def _condition(conditions: Sequence[exp.Expr], left: Side, right: Side, context: Context) -> Expression | None:
     if not conditions:
         return None
-    pairs = Relation((Branch(0, _pair(left, right)),))
-    for node in conditions:
-        pairs = pairs.tested(node, context.words(node))
+    pairs = Relation((Branch(0, _pair(left, right)),)).tested(conditions, context.words)
     found = conjunction(pairs.branches[0].tests)
     if found is not None and found.raises:
         instead = "move what can raise into a subquery, as a column that is computed before the join"
@@ -250,7 +252,7 @@ def _outputs(kind: str, left: Side, right: Side, on: Sequence[Equality]) -> dict
 def _from_key(kind: str, left: Side, right: Side, equality: Equality, number: int) -> list[str]:
     """The values that are read from a key column of the output; of a full join what USING makes of two columns."""
     if kind == FULL:
-        return [either(equality)] if left.keys[number].type != DOUBLE else []
+        return [equality.merged] if equality.merged and left.keys[number].type != DOUBLE else []
     return [text for side in ([left, right] if kind == INNER else [left]) for text in sorted(side.plain[number])]
 
 

@@ -11,9 +11,11 @@ A relation keeps only the columns that something above still needs.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from sqlglot import exp
 
+from belvedere.sql.binding import text_of
 from belvedere.sql.plan.conditions import Conjunct, columns_of, equality, placed, split
 from belvedere.sql.plan.context import Context
 from belvedere.sql.plan.join import ANTI, FULL, HALF, INNER, LEFT, RIGHT, SEMI, Equality, joined
@@ -36,10 +38,10 @@ class _Joining:
         self, source: From, where: Sequence[exp.Expr], memberships: Sequence[Membership], above: Iterable[exp.Expr], context: Context
     ) -> None:
         self.context, self.places = context, source.places
-        self.units = {f.text for f in source.names.fields if f.meaning is not None}
-        self.above = columns_of(above, self.units)
+        self.above = columns_of(above)
         self.relations = [j.relation for j in source.joined]
         self.kinds = [j.kind for j in source.joined]
+        self.merged = [j.merged for j in source.joined]
         self.on = [placed(j.on, self.places) for j in source.joined]
         self.strict = max((i for i, kind in enumerate(self.kinds) if kind in (RIGHT, FULL)), default=-1)
         self.pool: list[Conjunct] = []
@@ -72,8 +74,7 @@ class _Joining:
             done.add(i)
             current = self._test(current, done)
         assert current is not None  # FROM names at least one relation
-        for node in [c.node for c in self.pool]:
-            current = current.tested(node, self.context.words(node))
+        current = current.tested([c.node for c in self.pool], self.context.words)
         self.pool = []
         while self.memberships:
             current = self._member(current, self.memberships[0])
@@ -82,7 +83,7 @@ class _Joining:
     def _needed(self, *more: exp.Expr) -> dict[str, None]:
         """What is still to be computed needs these columns."""
         waiting = [c.node for c in self.pool] + [c.node for on in self.on for c in on] + [n for m in self.memberships for n in m.outside]
-        return self.above | columns_of([*waiting, *more], self.units)
+        return self.above | columns_of([*waiting, *more])
 
     def _push(self, i: int) -> None:
         """Test below all joins what refers to this relation alone."""
@@ -98,8 +99,7 @@ class _Joining:
             relation = self.context.nodes.settled(relation, self._needed(*own), self.context.label)
         else:
             relation, own = bounded(relation, own, self._needed(), self.context)
-        for node in own:
-            relation = relation.tested(node, self.context.words(node))
+        relation = relation.tested(own, self.context.words)
         if i not in self.filled and kind not in HALF:
             for membership in [m for m in self.memberships if m.uses(self.places) == {i}]:
                 relation = self._member(relation, membership)
@@ -115,8 +115,8 @@ class _Joining:
             current = self.relations[i] if current is None else self._join(current, i, done)
             done.add(i)
             rest, self.on[i] = self.on[i], []
-            for c in rest:  # of an inner join: the others have put all of ON into the join
-                current = current.tested(c.node, self.context.words(c.node))
+            # Of an inner join: the others have put all of ON into the join.
+            current = current.tested([c.node for c in rest], self.context.words)
         return current, done
 
     def _connects(self, done: frozenset[int], i: int) -> bool:
@@ -128,11 +128,10 @@ class _Joining:
         kind = self.kinds[i]
         if kind == RIGHT:
             below, self.on[i] = split(self.on[i], done)
-            for node in below:
-                current = current.tested(node, self.context.words(node))
+            current = current.tested(below, self.context.words)
         conjuncts = self.pool if kind == INNER and i > self.strict else self.on[i]
         found = [(c, equality(c.node, done, [i], self.places)) for c in conjuncts]
-        on: list[Equality] = [e for _, e in found if e is not None]
+        on = [self._equality(i, c, e) for c, e in found if e is not None]
         others = [c for c, e in found if e is None]
         if not on:
             raise without_equality()
@@ -143,11 +142,14 @@ class _Joining:
             self.on[i] = others if kind == INNER else []
         return joined(kind, current, self.relations[i], on, conditions, self._needed(), self.context)
 
+    def _equality(self, i: int, conjunct: Conjunct, found: Equality) -> Equality:
+        """With the column that USING makes of its two sides."""
+        merged = self.merged[i].get(text_of(conjunct.node)) if self.merged[i] else None
+        return found if merged is None else replace(found, merged=merged.text)
+
     def _test(self, current: Relation, done: set[int]) -> Relation:
         ready, self.pool = split(self.pool, done)
-        for node in ready:
-            current = current.tested(node, self.context.words(node))
-        return current
+        return current.tested(ready, self.context.words)
 
 
 def _alone(conjuncts: Sequence[Conjunct], i: int) -> tuple[list[exp.Expr], list[Conjunct]]:

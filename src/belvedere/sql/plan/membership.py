@@ -75,7 +75,7 @@ class Membership:
         both = joined(INNER, found, about, [], [], [*needed, *columns_of([operand]), *facts], context)
         given = exp.Not(this=exp.Is(this=operand.copy(), expression=exp.Null()))
         keep = exp.Or(this=empty.bound, expression=exp.Paren(this=exp.And(this=given, expression=full.bound)))
-        return both.tested(keep, context.words(keep))
+        return both.tested([keep], context.words)
 
 
 def membership(node: exp.Expr) -> tuple[exp.Expr, bool] | None:

@@ -41,8 +41,7 @@ class Names:
         """The users' words for bound columns: the bare name where that is enough."""
         around = self.outer.fields if self.outer else ()
         count = Counter(f.name.lower() for f in (*self.fields, *around) if f.visible)
-        plain = [f for f in self.fields if f.meaning is None]
-        return {f.text: text_of(_written(f, not f.visible or count[f.name.lower()] != 1)) for f in plain}
+        return {f.text: text_of(_written(f, not f.visible or count[f.name.lower()] != 1)) for f in self.fields}
 
     def nameable(self) -> list[tuple[exp.Expr, str]]:
         """Columns as they can be written in the query, each with its bound text."""

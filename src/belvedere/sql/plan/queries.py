@@ -6,30 +6,49 @@ from sqlglot import exp
 
 from belvedere.errors import SqlError, Unsupported
 from belvedere.sql.binding import text_of
+from belvedere.sql.parentheses import is_parenthesised
 from belvedere.sql.plan.clauses import Item, sort_keys
 from belvedere.sql.plan.context import Answer, Context
 from belvedere.sql.plan.joining import check_bounded
 from belvedere.sql.plan.names import Names
 from belvedere.sql.plan.ranking import first_rows, limit_of, make_total, ordering
-from belvedere.sql.plan.refusal import refuse_clauses
+from belvedere.sql.plan.refusal import refuse_ends
 from belvedere.sql.plan.selects import selected
 from belvedere.sql.plan.set_operations import combined
+from belvedere.sql.plan.sources import column_names, renamed
 
 
 def answer(query: exp.Expr, context: Context) -> Answer:
     definitions = query.args.get("with_")
-    if definitions is not None:
-        if definitions.args.get("recursive"):
-            raise Unsupported("WITH RECURSIVE")
-        for cte in definitions.expressions:
-            context = context.with_cte(cte.alias, cte.this, cte.args["alias"])
+    if definitions is None:
+        return _answer(query, context)
+    if definitions.args.get("recursive"):
+        raise Unsupported("WITH RECURSIVE")
+    for cte in definitions.expressions:
+        context = context.with_cte(cte.alias, cte.this, cte.args["alias"])
+    found = _answer(query, context)
+    for cte in definitions.expressions:
+        if id(cte.this) not in context.used:
+            _check(cte, context)
+    return found
+
+
+def _check(cte: exp.Expr, context: Context) -> None:
+    """A definition that nothing names is planned all the same, so that a mistake in it is found when the view is created."""
+    context.unused[id(cte)] = cte
+    if context.created:
+        inner = context.ctes[cte.alias.lower()]
+        renamed(answer(inner.query, inner.context), column_names(inner.alias), text_of(inner.alias))
+
+
+def _answer(query: exp.Expr, context: Context) -> Answer:
     if isinstance(query, exp.Select):
         return selected(query, context)
     if isinstance(query, exp.SetOperation):
-        refuse_clauses(query)
+        refuse_ends(query)
         return _first(query, combined(query, context), context)
-    if isinstance(query, exp.Subquery):
-        refuse_clauses(query)
+    if isinstance(query, exp.Subquery) and not is_parenthesised(query):
+        refuse_ends(query)
         return _first(query, answer(query.this, context), context)
     if isinstance(query, exp.Values):
         raise Unsupported("VALUES", "insert the rows into a table")

@@ -10,10 +10,11 @@ end of its ORDER BY (`Context.ties`); where they cannot be named there, the user
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from sqlglot import exp
 
-from belvedere.errors import SqlError, Unsupported
+from belvedere.errors import Unsupported
 from belvedere.operators.arrange import Arrange
 from belvedere.operators.select import IDENTITY
 from belvedere.operators.topk import TopK
@@ -21,7 +22,7 @@ from belvedere.sql.binding import check_int, text_of
 from belvedere.sql.expressions import Typed
 from belvedere.sql.plan.context import Context
 from belvedere.sql.plan.nodes import WANTED
-from belvedere.sql.plan.relation import Branch, Ranking, Relation, Value, column
+from belvedere.sql.plan.relation import Branch, Ranking, Relation, Test, Value, column
 from belvedere.types import BOOLEAN, DOUBLE, INT
 
 Order = tuple[tuple[Value, bool], ...]  # True: descending
@@ -48,7 +49,7 @@ def first_rows(
 ) -> Relation:
     """The first `limit` rows of each part, with the values `keep`; `rank` is the text of the row number, or ""."""
     if limit < 1:
-        raise SqlError("the bound of a LIMIT or ROW_NUMBER() must be at least 1")
+        return _no_rows(relation, rank)
     fixed = {v.place for v in partition}
     order = tuple((v, d) for v, d in order if v.place not in fixed)
     columns = [*partition, *(v for v, _ in order)]
@@ -66,6 +67,15 @@ def first_rows(
         values[rank] = column(len(everything), INT, False)
     by = tuple(relation.equal(v) if v.type != DOUBLE else frozenset[str]() for v in partition)
     return Relation((Branch(node, values),), relation.identity, by, missing=relation.missing)
+
+
+def _no_rows(relation: Relation, rank: str) -> Relation:
+    """LIMIT 0, or a row number below 1."""
+    nothing = [Test(Typed("FALSE", BOOLEAN, nullable=False), "false") for _ in relation.branches]
+    branches = relation.where(nothing).branches
+    if rank:
+        branches = tuple(replace(b, values={**b.values, rank: Typed("CAST(0 AS INTEGER)", INT, nullable=False)}) for b in branches)
+    return replace(relation, branches=branches, ranking=None)
 
 
 def bounded(relation: Relation, conditions: Sequence[exp.Expr], needed: Iterable[str], context: Context) -> tuple[Relation, list[exp.Expr]]:

@@ -6,9 +6,12 @@ from sqlglot import exp
 
 from belvedere.errors import SqlError, Unsupported
 from belvedere.sql.binding import text_of
+from belvedere.sql.expressions import called, unknown, written_of
+from belvedere.sql.understood import AGGREGATES, Purpose, written_part
 
 _SORT = "leave it out of the view and sort when you read it"
 _KEY = "use WITH (key = '...') to choose the view's key"
+_NAMED = "name the columns"
 _CLAUSES = {
     "laterals": ("LATERAL VIEW", ""),
     "pivots": ("PIVOT", ""),
@@ -17,13 +20,19 @@ _CLAUSES = {
     "cluster": ("CLUSTER BY", _KEY),
     "distribute": ("DISTRIBUTE BY", _KEY),
     "offset": ("OFFSET", "leave it out of the view and use it when you read it"),
-    "sample": ("TABLESAMPLE", ""),
     "connect": ("CONNECT BY", ""),
     "into": ("INTO", ""),
     "hint": ("a hint", "leave it out"),
     "by_name": ("UNION BY NAME", "list the columns in the same order"),
+    "totals": ("WITH TOTALS", "create one view per grouping"),
+    "except_": ("* EXCEPT", _NAMED),
+    "replace": ("* REPLACE", _NAMED),
+    "rename": ("* RENAME", _NAMED),
 }
-_GROUPING = {"cube": "CUBE", "rollup": "ROLLUP", "grouping_sets": "GROUPING SETS", "totals": "WITH TOTALS"}
+_GROUPING = {"cube": "CUBE", "rollup": "ROLLUP", "grouping_sets": "GROUPING SETS"}
+_AGGREGATES = "count, sum, avg, min, max and count(DISTINCT ...) are maintained"
+_CONNECTED = "join with the subquery in FROM, grouped by the columns that connect it with this query"
+_ALONE = "join with the subquery in FROM, by a constant column that both sides get"
 _PLACES = {"WHERE": "inside another condition", "ON": "in ON"}
 _INSTEAD = {
     "WHERE": "write it as a condition of its own in WHERE, without OR around it",
@@ -32,17 +41,36 @@ _INSTEAD = {
 }
 
 
-def refuse_clauses(query: exp.Expr) -> None:
-    for name, (construct, instead) in _CLAUSES.items():
-        if query.args.get(name):
-            raise Unsupported(construct, instead)
+def _refused_argument(node: exp.Expr, name: str) -> SqlError:
+    construct, instead = _CLAUSES.get(name, ("", ""))
+    if construct:
+        return Unsupported(construct, instead)
+    if isinstance(node, exp.Func):
+        return unknown(node)
+    place = " in FROM" if isinstance(node, exp.Table | exp.Subquery) else ""
+    return Unsupported(f"{written_part(node, name)}{place}", "leave it out")
+
+
+def _refused_node(node: exp.Expr) -> SqlError:
+    if isinstance(node, exp.AggFunc) or called(node).lower() in AGGREGATES:
+        return Unsupported(f"the aggregate {written_of(node)}", _AGGREGATES)
+    if isinstance(node, exp.Placeholder | exp.Parameter):
+        return Unsupported(written_of(node), "write the value itself")
+    return unknown(node)
+
+
+VIEW = Purpose("view", _refused_argument, _refused_node)
+
+
+def refuse_ends(query: exp.Expr) -> None:
+    """First rows need both an order and a number."""
+    distinct = query.args.get("distinct")
+    if isinstance(distinct, exp.Expr) and distinct.args.get("on"):
+        raise Unsupported("DISTINCT ON", "use QUALIFY ROW_NUMBER() OVER (PARTITION BY ... ORDER BY ...) = 1")
     if query.args.get("order") and not query.args.get("limit"):
         raise Unsupported("ORDER BY without LIMIT", _SORT)
     if query.args.get("limit") and not query.args.get("order"):
         raise Unsupported("LIMIT without ORDER BY", "say with ORDER BY which rows to keep, or limit when you read the view")
-    distinct = query.args.get("distinct")
-    if isinstance(distinct, exp.Expr) and distinct.args.get("on"):
-        raise Unsupported("DISTINCT ON", "use QUALIFY ROW_NUMBER() OVER (PARTITION BY ... ORDER BY ...) = 1")
 
 
 def refuse_grouping(group: exp.Expr) -> None:
@@ -70,7 +98,13 @@ def refuse_subqueries(node: exp.Expr, clause: str) -> None:
         raise Unsupported(f"{text_of(found)}", "use IN (SELECT ...), or EXISTS with the comparison in its WHERE")
     if is_membership(found):
         raise Unsupported(f"{text_of(found)} {_PLACES.get(clause, 'as a value')}", _way(clause))
-    raise Unsupported(f"the scalar subquery {text_of(found)}", _INSTEAD[""])
+    raise Unsupported(f"the scalar subquery {text_of(found)}", _CONNECTED if _refers_around(found) else _ALONE)
+
+
+def _refers_around(query: exp.Expr) -> bool:
+    """Whether a subquery names a relation that is not its own."""
+    own = {table.alias_or_name.lower() for table in query.find_all(exp.Table, exp.Subquery)}
+    return any(column.table and column.table.lower() not in own for column in query.find_all(exp.Column))
 
 
 def _way(clause: str) -> str:

@@ -11,7 +11,7 @@ Values are known by the text of their bound expression (`sql.binding`).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
@@ -19,8 +19,8 @@ from sqlglot import exp
 from belvedere.encoding import MAX_KEY
 from belvedere.errors import SqlError, Unsupported
 from belvedere.operators.select import Expression
-from belvedere.sql.binding import VALUE, over_values, text_of
-from belvedere.sql.expressions import Typed, lower, lower_condition
+from belvedere.sql.binding import VALUE, has_computed, over_values, text_of
+from belvedere.sql.expressions import Typed, all_of, lower, lower_condition
 from belvedere.types import INT, SqlType
 
 _PLAIN = re.compile(r'"c(\d+)"')
@@ -119,16 +119,22 @@ class Relation:
         """The texts of all values that are this one."""
         return frozenset(t for t in self.texts if all(b.values[t].sql == v.sql for b, v in zip(self.branches, value.each, strict=True)))
 
-    def tested(self, node: exp.Expr, words: str) -> Relation:
-        """The rows for which a bound condition is true."""
+    def tested(self, nodes: Sequence[exp.Expr], words: Callable[[exp.Expr], str]) -> Relation:
+        """The rows for which bound conditions are true, each tested in the order of the conditions."""
+        if not nodes:
+            return self
         assert self.ranking is None  # a test below a ranking would change the row numbers
-        tests = [Test(_condition(node, b, self.missing), words) for b in self.branches]
-        given = _not_null(node)
-        branches = [
-            replace(b, tests=(*b.tests, test), values={t: replace(v, nullable=False) if t == given else v for t, v in b.values.items()})
-            for b, test in zip(self.branches, tests, strict=True)
-        ]
-        return replace(self, branches=tuple(branches))
+        texts = [words(node) for node in nodes]
+        return replace(self, branches=tuple(self._tested(b, nodes, texts) for b in self.branches))
+
+    def _tested(self, branch: Branch, nodes: Sequence[exp.Expr], texts: Sequence[str]) -> Branch:
+        tests: list[Test] = []
+        for node, text in zip(nodes, texts, strict=True):
+            tests.append(Test(_condition(node, branch, self.missing), text))
+            value = branch.values.get(given := _not_null(node))
+            if value is not None:
+                branch = replace(branch, values={**branch.values, given: replace(value, nullable=False)})
+        return replace(branch, tests=(*branch.tests, *tests))
 
     def where(self, tests: Sequence[Test]) -> Relation:
         """The same with one test for each branch; a branch that tests it already is left as it is."""
@@ -168,9 +174,7 @@ def conjunction(tests: Sequence[Test]) -> Expression | None:
     """All tests as one condition, in their order: a test that raises is not evaluated where one before it is false."""
     if not tests:
         return None
-    node = exp.and_(*(exp.column(f"v{i}", table=VALUE) for i in range(len(tests))))
-    value = lower_condition(node, lambda c: tests[int(c.name[1:])].value)
-    return expression(value, " AND ".join(t.text for t in tests))
+    return expression(all_of([t.value for t in tests]), " AND ".join(t.text for t in tests))
 
 
 def renamed(parts: Sequence[frozenset[str]], names: Mapping[str, frozenset[str]]) -> tuple[frozenset[str], ...]:
@@ -195,7 +199,7 @@ def _not_null(node: exp.Expr) -> str:
 
 
 def _lowered(node: exp.Expr, branch: Branch, missing: str) -> Typed:
-    part, found = over_values(node, branch.values.get, missing)
+    part, found = over_values(node, branch.values.get, missing, has_computed(branch.values))
     try:
         return lower(part, lambda c: found[int(c.name[1:])][1])
     except SqlError as error:

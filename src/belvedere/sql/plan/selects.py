@@ -12,17 +12,18 @@ from sqlglot import exp
 
 from belvedere.errors import SqlError, Unsupported
 from belvedere.sql.binding import parts_of, text_of
+from belvedere.sql.parentheses import joins_in
 from belvedere.sql.plan.aggregation import aggregated
-from belvedere.sql.plan.clauses import Clauses, clauses_of
+from belvedere.sql.plan.clauses import Clauses, Item, clauses_of
 from belvedere.sql.plan.conditions import columns_of
 from belvedere.sql.plan.context import Answer, Context
 from belvedere.sql.plan.identity import unique_on
 from belvedere.sql.plan.joining import check_bounded, from_and_where
 from belvedere.sql.plan.names import Names
 from belvedere.sql.plan.ranking import bounded, first_rows, limit_of, make_total, ordering, unbounded
-from belvedere.sql.plan.refusal import refuse_clauses
+from belvedere.sql.plan.refusal import refuse_ends
 from belvedere.sql.plan.relation import Branch, Ranking, Relation, renamed
-from belvedere.sql.plan.sources import from_clause
+from belvedere.sql.plan.sources import from_clause, from_relation
 from belvedere.sql.plan.subqueries import where_clause
 from belvedere.types import DOUBLE
 
@@ -31,7 +32,7 @@ _BOUNDED = "ROW_NUMBER() with a bound is maintained: WHERE rn <= 10 in a query a
 
 
 def selected(query: exp.Select, context: Context) -> Answer:
-    refuse_clauses(query)
+    refuse_ends(query)
     source = from_clause(query, context)
     clauses = clauses_of(query, source.names)
     window = _window(clauses)
@@ -42,8 +43,7 @@ def selected(query: exp.Select, context: Context) -> Answer:
     if clauses.grouped:
         relation = aggregated(relation, [g.node for g in clauses.groups], clauses.calls, context)
         nameable = [(g.written.copy(), text_of(g.node)) for g in clauses.groups]
-        for node in clauses.having:
-            relation = relation.tested(node, context.words(node))
+        relation = relation.tested(clauses.having, context.words)
     if window is not None:
         relation = _numbered(relation, window, query, clauses, nameable, context)
     elif clauses.qualify:
@@ -52,7 +52,21 @@ def selected(query: exp.Select, context: Context) -> Answer:
         relation, nameable = _distinct(relation, clauses, context)
     if clauses.order:
         relation = _limited(relation, query, clauses, nameable, context)
-    return _projected(relation, clauses, context)
+    return _projected(relation, clauses.items, context)
+
+
+def related(node: exp.Subquery, context: Context) -> Answer:
+    """A join in parentheses: one relation with the columns of all that stand in it, each under its own relation's name."""
+    source = from_relation(node.this, joins_in(node), context)
+    fields = source.names.fields
+    context.labels.update(source.names.labels())
+    own = {f.text for f in fields} | source.places.keys()
+    if any(text not in own for text in columns_of(c for j in source.joined for c in j.on)):
+        raise Unsupported("a join in parentheses whose ON refers to the query around it", "write that condition in WHERE")
+    relation = check_bounded(from_and_where(source, [], [], [f.bound for f in fields], context))
+    made = _projected(relation, [Item(f.name, f.bound, exp.column(f.name)) for f in fields], context)
+    named = [replace(new, relation=f.relation, visible=f.visible) for new, f in zip(made.fields, fields, strict=True)]
+    return replace(made, fields=tuple(named))
 
 
 def _refuse_outer(nodes: Sequence[exp.Expr], names: Names) -> None:
@@ -92,9 +106,7 @@ def _numbered(relation: Relation, window: exp.Expr, query: exp.Select, clauses: 
         return numbered
     above = numbered.used([*(i.node for i in clauses.items), *(key.this for key in clauses.order)])
     first, others = bounded(numbered, clauses.qualify, above, context)
-    for node in others:
-        first = first.tested(node, context.words(node))
-    return first
+    return first.tested(others, context.words)
 
 
 def _windows(query: exp.Select) -> list[exp.Expr]:
@@ -129,11 +141,11 @@ def _taken(node: exp.Expr, clauses: Clauses) -> bool:
     return any(i.name.lower() in names and not (isinstance(i.written, exp.Column) and i.written.name == i.name) for i in clauses.items)
 
 
-def _projected(relation: Relation, clauses: Clauses, context: Context) -> Answer:
-    fields = tuple(context.fresh("", item.name) for item in clauses.items)
-    texts = [text_of(item.node.unnest()) for item in clauses.items]
+def _projected(relation: Relation, items: Sequence[Item], context: Context) -> Answer:
+    fields = tuple(context.fresh("", item.name) for item in items)
+    texts = [text_of(item.node.unnest()) for item in items]
     ranking = relation.ranking
-    computed = [(f, item.node) for f, item, text in zip(fields, clauses.items, texts, strict=True) if not ranking or text != ranking.key]
+    computed = [(f, item.node) for f, item, text in zip(fields, items, texts, strict=True) if not ranking or text != ranking.key]
     for field, node in computed:
         if ranking and text_of(node) != ranking.key and parts_of([node], exp.Window):
             raise unbounded(ranking)

@@ -16,10 +16,11 @@ from belvedere.sql.plan.joining import check_bounded, from_and_where
 from belvedere.sql.plan.membership import Membership, membership
 from belvedere.sql.plan.names import Names
 from belvedere.sql.plan.order import without_equality
-from belvedere.sql.plan.refusal import refuse_clauses, refuse_subqueries
+from belvedere.sql.plan.refusal import refuse_ends, refuse_subqueries
 from belvedere.sql.plan.relation import Relation
 from belvedere.sql.plan.sources import From, from_clause
 
+_ENDS = {"order": "ORDER BY", "limit": "LIMIT"}
 _COMPLEX = ("group", "having", "qualify", "order", "limit", "offset", "with_")
 
 
@@ -64,6 +65,9 @@ class _Subquery:
         if isinstance(self.query, exp.Select) and _is_simple(self.query):
             return self._simple(self.query)
         if isinstance(self.node, exp.Exists):
+            ends = " and ".join(word for name, word in _ENDS.items() if self.query.args.get(name))
+            if ends:
+                raise Unsupported(f"{ends} in {self.text}", "leave it out: EXISTS asks only whether there is a row")
             raise Unsupported(f"the grouped or combined subquery in {self.text}", "test with IN (SELECT ...), or join with it in FROM")
         answer = self.context.answer(self.query, self.context)
         relation = check_bounded(answer.relation)
@@ -78,7 +82,7 @@ class _Subquery:
 
     def _simple(self, query: exp.Select) -> Membership:
         """No grouping inside, so conditions that refer to the query around become the join's."""
-        refuse_clauses(query)
+        refuse_ends(query)
         source = from_clause(query, self.context)
         outputs = [item.node for item in items_of(query, source.names)] if self.operands else []
         conditions, nested = where_clause(query, source.names, self.context)

@@ -14,7 +14,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from belvedere.errors import SqlError
-from belvedere.sql.binding import text_of
+from belvedere.sql.binding import counts_rows, text_of
 from belvedere.sql.expressions import Typed, aggregate_type
 from belvedere.sql.expressions.decimals import rescaled, unscaled
 from belvedere.sql.query.context import Context
@@ -90,7 +90,7 @@ def _function(node: exp.Expr) -> tuple[str, bool, list[exp.Expr]]:
     distinct = isinstance(node.this, exp.Distinct)
     parts = list(node.this.expressions) if distinct else [node.this, *node.expressions]
     if name == "count":
-        every = not distinct and all(isinstance(part, exp.Star | exp.Literal) for part in parts)
+        every = not distinct and counts_rows(parts)
         return name, distinct, [] if every else parts
     if len(parts) != 1:
         raise SqlError(f"{name} takes one argument: {text_of(node)}")

@@ -15,7 +15,7 @@ from belvedere.sql.expressions import Typed, cast_to, common_type
 from belvedere.sql.query.aggregation import normalised
 from belvedere.sql.query.context import Context
 from belvedere.sql.query.ordering import direction
-from belvedere.sql.query.refusal import NotAnswered, only
+from belvedere.sql.query.refusal import NotAnswered
 from belvedere.sql.query.stage import Stage, column_of
 from belvedere.types import BOOLEAN, INT
 
@@ -87,7 +87,6 @@ def _window(node: exp.Expr, stage: Stage) -> Typed:
         raise NotAnswered(f"the window function {text_of(node)}", "use row_number, rank or dense_rank")
     if node.args.get("alias"):
         raise NotAnswered("a named window", "write its definition in OVER (...)")
-    only(node, ("this", "partition_by", "order", "over"))
     order = node.args.get("order")
     if order is None:
         raise SqlError(f"{name}() needs ORDER BY in OVER (...)")

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from sqlglot import exp
 
 from belvedere.errors import SqlError
-from belvedere.sql.binding import bind, check_int, text_of, whole_number
+from belvedere.sql.binding import Field, all_named, as_column, bind, check_int, field_of, text_of, whole_number
 from belvedere.sql.query.context import Context
-from belvedere.sql.query.refusal import NotAnswered, only
+from belvedere.sql.query.refusal import NotAnswered
 from belvedere.sql.query.stage import Output, Relation, stage_of
 
 TAIL = ("order", "limit", "offset")
@@ -18,21 +18,23 @@ TAIL = ("order", "limit", "offset")
 def direction(key: exp.Expr) -> str:
     if not isinstance(key, exp.Ordered):
         raise NotAnswered(f"ORDER BY {text_of(key)}")
-    only(key, ("this", "desc", "nulls_first"))
     return f"{'DESC' if key.args.get('desc') else 'ASC'} NULLS {'FIRST' if key.args.get('nulls_first') else 'LAST'}"
 
 
-def sort_keys(query: exp.Expr, outputs: Sequence[exp.Expr], bound: Callable[[exp.Expr], exp.Expr]) -> list[tuple[exp.Expr, str]]:
-    """The sort expressions, bound, each with its direction; numbers and ALL stand for outputs."""
+def sort_keys(
+    query: exp.Expr, outputs: Sequence[exp.Expr], bound: Callable[[exp.Expr], exp.Expr], names_all: bool
+) -> list[tuple[exp.Expr, str]]:
+    """The sort expressions, bound, each with its direction; numbers and ALL stand for outputs, unless something is called ALL."""
     order = query.args.get("order")
-    keys: list[tuple[exp.Expr, str]] = []
-    for key in order.expressions if order else []:
-        node, words = key.this, direction(key)
-        if isinstance(node, exp.Var) and node.name.upper() == "ALL":
-            keys += [(output, words) for output in outputs]
-        else:
-            keys.append((ordinal(node, outputs, "ORDER BY") or bound(node), words))
-    return keys
+    parts: Sequence[exp.Expr] = order.expressions if order else []
+    if not names_all and all_named([key.this for key in parts]) is not None:
+        return [(output, direction(parts[0])) for output in outputs]
+    return [(ordinal(key.this, outputs, "ORDER BY") or bound(as_column(key.this) or key.this), direction(key)) for key in parts]
+
+
+def has_all(fields: Sequence[Field]) -> bool:
+    """Whether a column is called ALL."""
+    return field_of(fields, exp.column("all")) is not None
 
 
 def ordinal(node: exp.Expr, outputs: Sequence[exp.Expr], clause: str) -> exp.Expr | None:
@@ -54,7 +56,6 @@ def limits(query: exp.Expr) -> str:
             continue
         if not isinstance(clause, exp.Limit | exp.Offset):
             raise NotAnswered(text_of(clause))
-        only(clause, ("expression",))
         number = clause.expression
         if isinstance(number, exp.Var) and number.name.upper() == "ALL":
             continue
@@ -75,7 +76,7 @@ def ordered(query: exp.Expr, relation: Relation, context: Context) -> Relation:
         return relation
     alias = context.fresh("r")
     stage = stage_of(relation, alias, "", context.key, context.outer)
-    keys = sort_keys(query, [f.bound for f in stage.fields], lambda node: bind(node, stage.find))
+    keys = sort_keys(query, [f.bound for f in stage.fields], lambda node: bind(node, stage.find), has_all(stage.fields))
     order = ", ".join(f"{stage.lower(node).sql} {words}" for node, words in keys)
     columns = ", ".join(f"{alias}.{o.column} AS c{i}" for i, o in enumerate(relation.outputs))
     text = f"SELECT {columns} FROM {stage.sql}{f' ORDER BY {order}' if order else ''}{limits(query)}"

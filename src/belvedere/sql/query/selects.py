@@ -8,17 +8,16 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from belvedere.errors import SqlError
-from belvedere.sql.binding import Find, bind, calls_in, default_name, parts_of, text_of
+from belvedere.sql.binding import Find, all_named, bind, calls_in, default_name, grouped_by, parts_of, text_of
 from belvedere.sql.query.aggregation import aggregated, normalised
 from belvedere.sql.query.computed import as_value, check_memberships, with_subqueries, with_windows
 from belvedere.sql.query.context import Context
-from belvedere.sql.query.ordering import TAIL, limits, ordinal, sort_keys
-from belvedere.sql.query.refusal import NotAnswered, only
+from belvedere.sql.query.ordering import has_all, limits, ordinal, sort_keys
+from belvedere.sql.query.refusal import NotAnswered, not_understood
 from belvedere.sql.query.sources import source
 from belvedere.sql.query.stage import Output, Relation, Stage, column_of
 
-# A hint changes how Spark computes, not what.
-_KNOWN = ("expressions", "from_", "joins", "where", "group", "having", "distinct", "with_", "hint", *TAIL)
+_GROUPING = {"cube": "CUBE", "rollup": "ROLLUP", "grouping_sets": "GROUPING SETS"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +44,6 @@ class _Clauses:
 
 
 def selected(query: exp.Select, context: Context) -> Relation:
-    only(query, _KNOWN)
     stage = source(query, context)
     clauses = _clauses(query, stage)
     before = [clauses.where] if clauses.where else []
@@ -70,7 +68,7 @@ def _clauses(query: exp.Select, stage: Stage) -> _Clauses:
     groups = _groups(query, items, stage)
     by_output = _alias_first(items, stage)
     kept = bind(having.this, _group_first(groups or (), stage, by_output), stage.find) if having else None
-    sorts = tuple(sort_keys(query, nodes, lambda node: bind(node, by_output, stage.find)))
+    sorts = tuple(sort_keys(query, nodes, lambda node: bind(node, by_output, stage.find), _has_all(items, stage)))
     condition = bind(where.this, stage.find) if where else None
     if condition is not None and parts_of([condition], exp.AggFunc, exp.Window):
         raise SqlError("an aggregate or window function cannot stand in WHERE: use HAVING, or a query around this one")
@@ -102,10 +100,9 @@ def _items(query: exp.Select, stage: Stage) -> list[_Item]:
 
 def _star(node: exp.Expr, stage: Stage) -> list[_Item]:
     star = node.this if isinstance(node, exp.Column) else node
-    only(star, ("except_",))
     relation = node.table.lower() if isinstance(node, exp.Column) else ""
     fields = [f for f in stage.fields if (f.relation.lower() == relation if relation else f.visible)]
-    if not fields:
+    if not fields or node.args.get("db"):
         raise SqlError(f"{text_of(node)}: there is no such relation in FROM" if relation else "* needs a FROM clause")
     left_out = {column.name.lower() for column in star.args.get("except_") or []}
     unknown = left_out - {f.name.lower() for f in fields}
@@ -150,12 +147,14 @@ def _groups(query: exp.Select, items: Sequence[_Item], stage: Stage) -> tuple[ex
     group = query.args.get("group")
     if group is None:
         return None
-    only(group, ("expressions", "all"))
-    if group.args.get("all"):
+    for name, construct in _GROUPING.items():
+        if group.args.get(name):
+            raise NotAnswered(construct)
+    if all_named(grouped_by(group)) is not None and not _has_all(items, stage):
         return _distinct([item.node for item in items if not calls_in([item.node])])
     aliases = {item.name.lower(): item.node for item in reversed(items)}
     groups = []
-    for node in group.expressions:
+    for node in grouped_by(group):
         if isinstance(node, exp.Cube | exp.Rollup | exp.GroupingSets):
             raise NotAnswered(type(node).__name__.upper())
         bound = ordinal(node, [item.node for item in items], "GROUP BY") or as_value(bind(node, _input_first(stage, aliases)))
@@ -163,6 +162,11 @@ def _groups(query: exp.Select, items: Sequence[_Item], stage: Stage) -> tuple[ex
             raise SqlError(f"GROUP BY cannot contain an aggregate or window function: {text_of(node)}")
         groups.append(bound)
     return _distinct(groups)
+
+
+def _has_all(items: Sequence[_Item], stage: Stage) -> bool:
+    """Whether ALL is the name of a column or an output."""
+    return has_all(stage.fields) or any(item.name.upper() == "ALL" for item in items)
 
 
 def _distinct(nodes: Sequence[exp.Expr]) -> tuple[exp.Expr, ...]:
@@ -173,7 +177,7 @@ def _projected(query: exp.Select, stage: Stage, clauses: _Clauses, context: Cont
     """The outputs, and beside them what only ORDER BY needs."""
     distinct = query.args.get("distinct")
     if distinct is not None and distinct.args.get("on"):
-        raise NotAnswered("DISTINCT ON")
+        raise not_understood("DISTINCT ON", "number the rows of each group with row_number() in a subquery, and keep those with 1")
     values = [stage.lower(item.node) for item in clauses.items]
     outputs = tuple(Output(item.name, value.type, f"c{i}") for i, (item, value) in enumerate(zip(clauses.items, values, strict=True)))
     columns = [f"{normalised(v) if distinct else v.sql} AS c{i}" for i, v in enumerate(values)]

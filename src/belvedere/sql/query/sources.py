@@ -11,8 +11,9 @@ from belvedere.errors import SqlError
 from belvedere.sql.binding import Field, bind, text_of
 from belvedere.sql.expressions import Typed, cast_to, common_type
 from belvedere.sql.names import qualified
+from belvedere.sql.parentheses import is_parenthesised, joins_in
 from belvedere.sql.query.context import Context
-from belvedere.sql.query.refusal import NotAnswered, only
+from belvedere.sql.query.refusal import NotAnswered, not_understood, refused_function
 from belvedere.sql.query.stage import Output, Relation, Stage, stage_of
 
 _SIDES = {"": "JOIN", "LEFT": "LEFT JOIN", "RIGHT": "RIGHT JOIN", "FULL": "FULL JOIN"}
@@ -23,14 +24,33 @@ def source(query: exp.Select, context: Context) -> Stage:
     start = query.args.get("from_")
     if start is None:
         return Stage("(SELECT 1)", (), {}, context.outer)
-    stage = _relation(start.this, context)
+    return _from(start.this, query.args.get("joins") or [], context)
+
+
+def _from(first: exp.Expr, joins: Sequence[exp.Join], context: Context) -> Stage:
+    """A relation and those that are joined to it."""
+    stage = _relation(first, context)
     crossed = False
-    for join in query.args.get("joins") or []:
+    for join in joins:
         crossed = crossed or join.kind == "CROSS"
         if crossed and join.side in ("RIGHT", "FULL"):  # the parser does not tell whether a comma or CROSS JOIN came before
             raise NotAnswered(f"{join.side} JOIN after a comma or CROSS JOIN", "write it first")
         stage = _joined(stage, join, context)
     return stage
+
+
+def _parenthesised(node: exp.Subquery, context: Context) -> Stage:
+    """What stands in parentheses, its columns under the alias if there is one: what USING merged away is gone then."""
+    inner = _from(node.this, joins_in(node), context)
+    stage = replace(inner, sql=f"({inner.sql})") if joins_in(node) else inner
+    alias = node.args.get("alias")
+    if alias is None:
+        return stage
+    shown = [f for f in stage.fields if f.visible]
+    names = [c.name for c in alias.args.get("columns") or []] or [f.name for f in shown]
+    if len(names) != len(shown):
+        raise SqlError(f"{text_of(alias)} names {len(names)} column(s), the relation has {len(shown)}")
+    return replace(stage, fields=tuple(replace(f, relation=node.alias, name=n) for f, n in zip(shown, names, strict=True)))
 
 
 def renamed(relation: Relation, alias: exp.Expr | None) -> Relation:
@@ -44,17 +64,14 @@ def renamed(relation: Relation, alias: exp.Expr | None) -> Relation:
 
 
 def _relation(node: exp.Expr, context: Context) -> Stage:
+    if is_parenthesised(node):
+        return _parenthesised(node, context)
     alias = node.args.get("alias")
     if isinstance(node, exp.Table):
-        only(node, ("this", "alias", "db", "catalog"))
         found = _table(node, context)
-    elif isinstance(node, exp.Subquery) and isinstance(node.this, exp.Query) and not isinstance(node.this, exp.Table):
-        only(node, ("this", "alias"))
-        found = context.answer(node.this, context)
     elif isinstance(node, exp.Subquery):
-        raise NotAnswered("a join in parentheses")
+        found = context.answer(node.this, context)
     elif isinstance(node, exp.Values):
-        only(node, ("expressions", "alias"))
         found = _values(node)
     else:
         raise NotAnswered(f"{text_of(node)} in FROM")
@@ -77,8 +94,8 @@ def _values(node: exp.Values) -> Relation:
 
 def _table(node: exp.Table, context: Context) -> Relation:
     if not isinstance(node.this, exp.Identifier):
-        raise NotAnswered(f"{text_of(node.this)} in FROM")
-    if node.args.get("db"):
+        raise refused_function(node.this)
+    if node.args.get("db") or node.args.get("catalog"):
         raise qualified(part.name for part in node.parts)
     return context.relation(node.name)
 
@@ -93,8 +110,9 @@ class _Pair:
 
 
 def _joined(left: Stage, join: exp.Join, context: Context) -> Stage:
-    only(join, ("this", "on", "using", "side", "kind", "method"))
-    if join.method not in ("", "NATURAL") or join.kind not in ("", "INNER", "OUTER", "CROSS", *_HALF):
+    if join.method not in ("", "NATURAL"):
+        raise not_understood(f"{join.method} JOIN", "write JOIN with ON or USING")
+    if join.side not in _SIDES or join.kind not in ("", "INNER", "OUTER", "CROSS", *_HALF):
         raise NotAnswered(f"{text_of(join)}")
     right = _relation(join.this, context)
     pairs = _pairs(left, right, join)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from belvedere.errors import SqlError
-from belvedere.sql.binding import VALUE, Field, field_of, no_such_column, over_values, text_of
+from belvedere.sql.binding import VALUE, Field, field_of, has_computed, no_such_column, over_values, text_of
 from belvedere.sql.expressions import Typed, lower
 from belvedere.sql.expressions.predicates import condition
 from belvedere.sql.query.refusal import NotAnswered, reworded
@@ -70,9 +70,14 @@ class Stage:
         own = self.values.get(text)
         return own if own is not None or self.outer is None else self.outer.value(text)
 
+    @property
+    def computed(self) -> bool:
+        """Whether this stage or one around it has values that are more than columns."""
+        return has_computed(self.values) or (self.outer is not None and self.outer.computed)
+
     def lower(self, node: exp.Expr) -> Typed:
         """DuckDB text of a bound expression over this stage."""
-        part, found = over_values(node, self.value, self.missing)
+        part, found = over_values(node, self.value, self.missing, self.computed)
         try:
             return lower(part, lambda column: found[int(column.name[1:])][1])
         except SqlError as error:

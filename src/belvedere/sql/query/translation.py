@@ -9,14 +9,17 @@ from sqlglot import exp
 
 from belvedere.errors import SqlError
 from belvedere.sql.binding import text_of
+from belvedere.sql.expressions import with_room
 from belvedere.sql.names import qualified
+from belvedere.sql.parentheses import is_parenthesised
 from belvedere.sql.query.context import Context
-from belvedere.sql.query.ordering import TAIL, ordered
-from belvedere.sql.query.refusal import NotAnswered, only, reworded
+from belvedere.sql.query.ordering import ordered
+from belvedere.sql.query.refusal import QUERY, NotAnswered, reworded
 from belvedere.sql.query.selects import selected
 from belvedere.sql.query.sources import renamed
 from belvedere.sql.query.stage import Relation
 from belvedere.sql.query.unions import combined
+from belvedere.sql.understood import check
 from belvedere.types import Column, Schema
 
 
@@ -28,6 +31,7 @@ class Translated:
     schema: Schema
 
 
+@with_room
 def relations(query: exp.Expr) -> list[str]:
     """The tables and views that the query reads, as the user first spelled them."""
     found: dict[str, str] = {}
@@ -49,9 +53,12 @@ def relations(query: exp.Expr) -> list[str]:
     return list(found.values())
 
 
+@with_room
 def translate(query: exp.Expr, schemas: Mapping[str, Schema]) -> Translated:
     context = Context({name.lower(): schema for name, schema in schemas.items()}, _answer)
     try:
+        if isinstance(query, exp.Query):
+            check(query, QUERY)
         relation = _answer(query, context)
     except SqlError as error:
         raise reworded(error, context.labels) from error
@@ -67,16 +74,13 @@ def translate(query: exp.Expr, schemas: Mapping[str, Schema]) -> Translated:
 def _answer(query: exp.Expr, context: Context) -> Relation:
     definitions = query.args.get("with_")
     if definitions is not None:
-        only(definitions, ("expressions",))
         for cte in definitions.expressions:
-            only(cte, ("this", "alias"))
             context = context.with_cte(cte.alias, renamed(_answer(cte.this, context), cte.args["alias"]))
     if isinstance(query, exp.Select):
         return selected(query, context)
     if isinstance(query, exp.SetOperation):
         return ordered(query, combined(query, context), context)
-    if isinstance(query, exp.Subquery):
-        only(query, ("this", "with_", *TAIL))
+    if isinstance(query, exp.Subquery) and not is_parenthesised(query):
         return ordered(query, _answer(query.this, context), context)
     if isinstance(query, exp.Query | exp.Values):
         raise NotAnswered(text_of(query).split("(")[0].strip() or type(query).__name__.upper())

@@ -10,8 +10,7 @@ from belvedere.errors import SqlError
 from belvedere.sql.expressions import Typed, cast_to, common_type
 from belvedere.sql.query.aggregation import normalised
 from belvedere.sql.query.context import Context
-from belvedere.sql.query.ordering import TAIL
-from belvedere.sql.query.refusal import NotAnswered, only
+from belvedere.sql.query.refusal import NotAnswered
 from belvedere.sql.query.stage import Output, Relation, column_of
 from belvedere.types import SqlType
 
@@ -19,7 +18,6 @@ _WORDS: dict[type[exp.Expr], str] = {exp.Union: "UNION", exp.Intersect: "INTERSE
 
 
 def combined(query: exp.SetOperation, context: Context) -> Relation:
-    only(query, ("this", "expression", "distinct", "with_", *TAIL))
     word = _WORDS.get(type(query))
     if word is None:
         raise NotAnswered(type(query).__name__.upper())
