@@ -18,7 +18,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from belvedere.errors import SqlError
 
-DEEPEST = 500
+DEEPEST = 300
 DUCKDB_DEPTH = 4000  # of its expressions: our text for one level has a few of them
 _FRAMES = 30_000  # the parser takes about 25 for a pair of parentheses; frames of Python take no room on the stack of C
 _OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE}
