@@ -18,7 +18,7 @@ from belvedere.operators.graph import bind, places
 from belvedere.result import Message, Query, Result, Rows
 from belvedere.sql import explain
 from belvedere.sql.declaration import declared_table, declared_view
-from belvedere.sql.dialect import Token, TokenType, check_query_at, defining_query, parse, query_start, words_of
+from belvedere.sql.dialect import Token, TokenType, blanked, check_query_at, defining_query, parse, query_start, words_of
 from belvedere.sql.names import key_option, name_in, plain_name, quoted
 from belvedere.sql.planned import PlannedView
 from belvedere.sql.planner import plan_view
@@ -167,7 +167,7 @@ def _explained(db: Database, text: str, words: Sequence[Token]) -> Result:
     place = 2 if of_cost else 1
     if len(words) <= place:
         raise SqlError(f"{_EXPLAINED}: write one of them after EXPLAIN")
-    what = text[words[place].start :]
+    what = blanked(text, words[place].start)
     return Message(shown(cost(db, what)) if of_cost else _explain(db, what))
 
 

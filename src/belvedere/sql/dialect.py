@@ -17,7 +17,19 @@ from belvedere.errors import SqlError
 from belvedere.sql.expressions import check_tree, check_words, with_room
 from belvedere.sql.expressions.dialect import SparkSql
 
-__all__ = ["Token", "TokenType", "check_query_at", "defining_query", "parse", "query_start", "split", "sql_of", "words_of", "written"]
+__all__ = [
+    "Token",
+    "TokenType",
+    "blanked",
+    "check_query_at",
+    "defining_query",
+    "parse",
+    "query_start",
+    "split",
+    "sql_of",
+    "words_of",
+    "written",
+]
 
 _TEXT = "text"
 logging.getLogger("sqlglot").setLevel(logging.ERROR)  # it warns about statements that we read ourselves
@@ -54,7 +66,12 @@ def written(statement: Any) -> str:
 
 def check_query_at(text: str, start: int) -> None:
     """Raise what is wrong with the query that stands in a text from `start` on, with its line and column in the whole text."""
-    parse(re.sub(r"[^\n]", " ", text[:start]) + text[start:])
+    parse(blanked(text, start))
+
+
+def blanked(text: str, end: int) -> str:
+    """The text with spaces up to `end`, so that the places of the rest stay."""
+    return re.sub(r"[^\n]", " ", text[:end]) + text[end:]
 
 
 def words_of(text: str) -> list[Token]:

@@ -56,6 +56,10 @@ class Relations:
     ctes: dict[str, Query] = field(default_factory=dict)
     fragments: list[Query] = field(default_factory=list)  # subqueries of this and of earlier views, so that nodes are shared
 
+    def __post_init__(self) -> None:
+        """Parentheses have dice of their own, so that cases without any are the same as if there were none."""
+        self.brackets = Phrases(Random(self.dice.getstate()[1][1]))
+
     def source(self, depth: int) -> Source:
         self.number += 1
         alias = f"r{self.number}"
@@ -90,7 +94,7 @@ class Relations:
         made = Joining(first.text, first.refs, _qualified(first), shapes=set(first.shapes))
         commas = self.dice.choice([", ", ", ", " CROSS JOIN "]) if self.phrases.chance(20) else ""
         for _ in range(self.dice.choice([0, 0, 0, 1, 1, 1, 1, 2])):
-            if not commas and " JOIN " in made.text and self.phrases.chance(30):
+            if not commas and " JOIN " in made.text and self.brackets.chance(50):
                 made.text = f"({made.text})"
                 made.shapes.add("parentheses")
             right = self._again(first) if self.phrases.chance(15) else self._right(depth - 1)
@@ -108,7 +112,7 @@ class Relations:
     def _right(self, depth: int) -> Source:
         """A relation to join with; at times it is a join itself, in parentheses."""
         first = self.source(depth)
-        if not self.phrases.chance(15):
+        if not self.brackets.chance(12):
             return first
         made = Joining(first.text, first.refs, _qualified(first), shapes=set(first.shapes))
         self._join(made, self.source(depth - 1))

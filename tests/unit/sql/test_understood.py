@@ -165,6 +165,15 @@ def test_a_typo_in_a_select_is_shown_where_it_stands(db: belvedere.Database, bef
         db.sql(before + select).to_arrow()
 
 
+@pytest.mark.parametrize(
+    "before", ["EXPLAIN ", "EXPLAIN COST ", "EXPLAIN CREATE MATERIALIZED VIEW v AS ", "CREATE MATERIALIZED VIEW v AS "]
+)
+def test_a_place_is_counted_in_the_whole_statement(db: belvedere.Database, before: str) -> None:
+    statement = f"{before}SELECT id FRM r"
+    with pytest.raises(BelvedereError, match=rf"\(line 1, column {len(statement)}\)"):
+        db.sql(statement)
+
+
 def test_a_wrong_literal_is_named_with_its_column(db: belvedere.Database) -> None:
     with pytest.raises(BelvedereError, match=r"^'abc' cannot be stored in column i, which is INT: nothing was inserted$"):
         db.sql("INSERT INTO r VALUES (4, 1), (5, 'abc')")
