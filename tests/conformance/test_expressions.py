@@ -16,6 +16,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pytest
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from sqlglot import exp
@@ -59,7 +60,7 @@ def _bits(value: Any) -> Any:
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     folder = tmp_path_factory.mktemp("warehouse")
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    mine = SparkSession.getActiveSession() is None
+    mine = SparkContext._active_spark_context is None
     builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").config("spark.log.level", "OFF")
     session = builder.config("spark.driver.memory", "1g").config("spark.sql.warehouse.dir", str(folder)).getOrCreate()
     settings = {

@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from py4j.protocol import Py4JJavaError
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -269,7 +270,7 @@ def listed(text: str) -> list[str]:
 @pytest.fixture(scope="module")
 def spark() -> Iterator[SparkSession]:
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    mine = SparkSession.getActiveSession() is None
+    mine = SparkContext._active_spark_context is None
     builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").config("spark.log.level", "OFF")
     # The whole test is shorter than the second compiler needs to pay off.
     builder = builder.config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1")
