@@ -200,9 +200,7 @@ class MemoryBase:
                 rows.pop(key, None)
             else:
                 rows[key] = value
-        images = [image for part in parts.values() for _, _, image in part if before_images]
-        if len(keys) > 1 and sum(map(len, filter(None, [*keys.to_pylist(), *values.to_pylist(), *images]))) > _LARGEST_WRITE:
-            raise TooLarge(f"{len(keys):,} operations are too large for one transaction: write fewer")
+        _check_size([operation for part in parts.values() for operation in part], before_images)
         self._rows[table] = rows
         for name, part in parts.items():
             log = self._logs[name]
@@ -281,3 +279,11 @@ class MemoryBase:
         trimmed = self._logs[stream].trimmed
         if self._rules.trim_error and position < trimmed:
             raise Stale(f"the log {stream} was trimmed to {trimmed}: position {position} cannot be read any more")
+
+
+def _check_size(operations: list[tuple[bytes, bytes | None, bytes | None]], before_images: bool) -> None:
+    """Refuse several operations that are too large together; each is a key, its value and the value before."""
+    counted = 3 if before_images else 2
+    size = sum(len(part or b"") for operation in operations for part in operation[:counted])
+    if len(operations) > 1 and size > _LARGEST_WRITE:
+        raise TooLarge(f"{len(operations):,} operations are too large for one transaction: write fewer")
