@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from belvedere.sql.expressions import SUPPORTED
+from belvedere.expressions import SUPPORTED
 
 PAGE = Path(__file__).with_name("sql.md")
 BEGIN, END = "<!-- expressions: begin -->\n", "<!-- expressions: end -->\n"

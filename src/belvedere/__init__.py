@@ -11,15 +11,18 @@
 How the code is laid out, in the order in which data flows:
 
     encoding/     bytes: ordered keys, compact rows, slots
-    changelog/    1 what happened      rows that users write, checked
+    input/        1 what happened      rows that users write, checked
     changes/      2 what differs       from operations to net changes
+    expressions/  SQL expressions, lowered to DuckDB; evaluation.py runs them
     operators/    3 how it travels     one operator per file, and the graph of them
     sql/          SQL to maintenance graph, queries, explain
-    views/        4 what is kept       definitions, catalog, pins
-    readers/      5 what is seen       cuts, rows, sessions, DataFrames
-    pipeline/     the graph on Spark: intents, view managers, ledger, coordinator, verify, repair
+    catalog/      4 what is kept       definitions, how views join, pins
+    readers/      5 what is seen       cuts, rows, sessions
+    epochs/       lease, intents, commits, coordinator, view managers, verify, repair
+    spark/        all that knows Spark: sessions, the runner of epochs, DataFrames
     stores/       plug-ins: base (the contract), memory (the specification), embedded
-    database.py, table.py, view.py, statements.py, result.py, preview.py, status.py     what users hold in their hands
+    cost/         what a view would cost
+    database.py, table.py, view.py, statements.py, modify.py, result.py, preview.py, status.py     what users hold
     cli/, bench/  the command line, the benchmark
 """
 
@@ -28,10 +31,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from belvedere.database import Database, open
+    from belvedere.epochs.coordinator import EpochReport
+    from belvedere.epochs.handle import Pipeline
+    from belvedere.epochs.verify import Verification
     from belvedere.errors import BelvedereError
-    from belvedere.pipeline.coordinator import EpochReport
-    from belvedere.pipeline.handle import Pipeline
-    from belvedere.pipeline.verify import Verification
     from belvedere.result import Result
     from belvedere.status import Status
     from belvedere.table import Table
@@ -43,12 +46,12 @@ __all__ = ["BelvedereError", "Database", "EpochReport", "Pipeline", "Result", "S
 _HOMES = {
     "BelvedereError": "errors",
     "Database": "database",
-    "EpochReport": "pipeline.coordinator",
-    "Pipeline": "pipeline.handle",
+    "EpochReport": "epochs.coordinator",
+    "Pipeline": "epochs.handle",
     "Result": "result",
     "Status": "status",
     "Table": "table",
-    "Verification": "pipeline.verify",
+    "Verification": "epochs.verify",
     "View": "view",
     "open": "database",
 }

@@ -9,26 +9,26 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
+from belvedere.catalog.definitions import LIVE
+from belvedere.catalog.soundness import check_sound
+from belvedere.catalog.state import CatalogState, Head, read_state
 from belvedere.errors import CatalogError, LeaseLost, PipelineError, SqlError, Stale, StoreError, Timeout
-from belvedere.pipeline.choices import check_conf, check_master
 from belvedere.readers.cut import CatalogCache
 from belvedere.readers.session import Token, await_token
 from belvedere.readers.waiting import check_seconds, wait_until
+from belvedere.spark.choices import check_conf, check_master
 from belvedere.stores.registry import open_store
 from belvedere.table import Table
 from belvedere.types import Position
 from belvedere.view import View
-from belvedere.views.catalog import CatalogState, Head, read_state
-from belvedere.views.definitions import LIVE
-from belvedere.views.soundness import check_sound
 
 # SQL and the pipeline are loaded by the calls that need them: a program that reads and writes rows starts in a fraction of the time.
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from belvedere.pipeline.coordinator import Coordinator, EpochReport, Runner, Settings
-    from belvedere.pipeline.handle import Pipeline
-    from belvedere.pipeline.verify import Verification
+    from belvedere.epochs.coordinator import Coordinator, EpochReport, Runner, Settings
+    from belvedere.epochs.handle import Pipeline
+    from belvedere.epochs.verify import Verification
     from belvedere.result import Result
     from belvedere.status import Status
 
@@ -92,7 +92,7 @@ class Database:
     def spark(self) -> SparkSession:
         """The Spark session: the one given, or one of our own, made when it is first needed."""
         if self._spark is None:
-            from belvedere.pipeline.session import session
+            from belvedere.spark.session import session
 
             self._spark = session(self.master, self.spark_conf)
         return self._spark
@@ -148,7 +148,7 @@ class Database:
 
     def start(self, trigger: str | float | None = None, max_rows: int | None = None) -> Pipeline:
         """Follow the log until `stop()`. `trigger`: "available_now", an interval in seconds, or nothing (as fast as it can)."""
-        from belvedere.pipeline.handle import Pipeline, interval
+        from belvedere.epochs.handle import Pipeline, interval
 
         settings, checked = _settings(max_rows), interval(trigger)  # before Spark is started for them
         self.state()  # of a closed database: not in the thread that would be started
@@ -156,16 +156,16 @@ class Database:
         return self._pipelines[-1]
 
     def _coordinator(self, settings: Settings) -> Coordinator:
-        from belvedere.pipeline.coordinator import Coordinator
-        from belvedere.pipeline.local import LocalRunner
+        from belvedere.epochs.coordinator import Coordinator
+        from belvedere.epochs.local import LocalRunner
 
         if self._runner is None and self.store.url.startswith("memory:"):
             self._runner = LocalRunner(self.store)  # this process's memory cannot be shared with Spark's workers
         return Coordinator(self.store, self._runner or self._spark_runner(), settings)
 
     def _spark_runner(self) -> Runner:
-        from belvedere.pipeline.spark import SparkRunner
-        from belvedere.pipeline.width import Width
+        from belvedere.epochs.width import Width
+        from belvedere.spark.runner import SparkRunner
 
         self._runner = SparkRunner(self.store, self.spark, Width(tasks=self.spark.sparkContext.defaultParallelism))
         return self._runner
@@ -200,15 +200,15 @@ class Database:
 
     def verify(self, view: str) -> Verification:
         """Recompute a view with Spark SQL as of the committed epoch, and compare."""
-        from belvedere.pipeline.verify import verify
+        from belvedere.epochs.verify import verify
 
         name = _name("view", view)
         return verify(self.store, self.spark, name)
 
     def repair(self, view: str) -> Verification:
         """Correct exactly the rows that `verify` finds wrong, in an epoch of its own; returns what was found."""
-        from belvedere.pipeline.coordinator import Settings
-        from belvedere.pipeline.repair import repair
+        from belvedere.epochs.coordinator import Settings
+        from belvedere.epochs.repair import repair
 
         name = _name("view", view)
         return repair(self._coordinator(Settings()), self.spark, name)
@@ -245,7 +245,7 @@ def _name(kind: str, name: object) -> str:
 
 
 def _settings(max_rows: int | None) -> Settings:
-    from belvedere.pipeline.coordinator import Settings
+    from belvedere.epochs.coordinator import Settings
 
     return Settings() if max_rows is None else Settings(max_rows=max_rows, load_rows=max_rows)
 

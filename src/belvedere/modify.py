@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
+from belvedere import evaluation
+from belvedere.catalog.definitions import TableDefinition
 from belvedere.errors import Conflict, Dropped, SqlError, TooLarge, Unsupported
+from belvedere.expressions import cast_to, is_volatile, lower, with_room
 from belvedere.libraries import duckdb, np, pa
-from belvedere.operators import engine
 from belvedere.operators.base import ID, WEIGHT, columns
 from belvedere.operators.select import Expression, Select
 from belvedere.readers.base_rows import codecs, decode_rows
 from belvedere.result import Query
 from belvedere.sql.dialect import sql_of
-from belvedere.sql.expressions import cast_to, is_volatile, lower, with_room
 from belvedere.sql.names import plain_name
 from belvedere.sql.planner import condition_of
 from belvedere.sql.query.running import readable
 from belvedere.sql.refusal import Refused, only
 from belvedere.sql.relation import Scope, scope_of
 from belvedere.types import Column
-from belvedere.views.definitions import TableDefinition
 
 if TYPE_CHECKING:
     from belvedere.database import Database
@@ -81,7 +81,7 @@ def _values(source: exp.Values, wanted: list[Column]) -> pa.Table:
             raise SqlError(f"{sql_of(row)} has {len(cells)} value(s), {len(wanted)} are needed: {', '.join(c.name for c in wanted)}")
         lines.append(", ".join(f"{_assigned(cell, c, _NOTHING)} AS c{i}" for i, (cell, c) in enumerate(zip(cells, wanted, strict=True))))
     try:
-        table = engine.shared().sql(" UNION ALL ".join(f"SELECT {line}" for line in lines)).to_arrow_table()
+        table = evaluation.shared().sql(" UNION ALL ".join(f"SELECT {line}" for line in lines)).to_arrow_table()
     except duckdb.Error as error:
         raise _wrong_value(source, wanted, error) from error
     return pa.table([col.cast(c.type.arrow) for col, c in zip(table.columns, wanted, strict=True)], names=[c.name for c in wanted])
@@ -93,7 +93,7 @@ def _wrong_value(source: exp.Values, wanted: list[Column], error: duckdb.Error) 
         cells = row.expressions if isinstance(row, exp.Tuple) else [row]
         for cell, column in zip(cells, wanted, strict=True):
             try:
-                engine.shared().sql(f"SELECT {_assigned(cell, column, _NOTHING)}").fetchall()
+                evaluation.shared().sql(f"SELECT {_assigned(cell, column, _NOTHING)}").fetchall()
             except duckdb.Error as found:
                 why = readable(found)
                 what = f"{sql_of(cell)} cannot be stored in column {column.name}, which is {str(column.type).upper()}"

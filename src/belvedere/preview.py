@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from sqlglot import exp
 
-from belvedere.operators.engine import shared
+from belvedere.evaluation import shared
 from belvedere.readers.base_rows import rows_at
 from belvedere.readers.cut import Cut, at_cut, check_readable
 from belvedere.readers.problems import problems

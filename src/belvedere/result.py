@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from belvedere.catalog import pins
+from belvedere.catalog.definitions import ViewDefinition
+from belvedere.epochs.verify import table_frame
 from belvedere.errors import SqlError
-from belvedere.pipeline.verify import table_frame
 from belvedere.preview import SHOWN, as_text, preview
 from belvedere.readers.base_rows import rows_at
 from belvedere.readers.cut import Cut, check_readable, in_cut
 from belvedere.readers.problems import problems
-from belvedere.readers.to_spark import view_frame
+from belvedere.spark.frames import view_frame
 from belvedere.sql import query
 from belvedere.sql.rename import renamed
 from belvedere.types import Schema
-from belvedere.views import pins
-from belvedere.views.definitions import ViewDefinition
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -11,6 +11,10 @@ import pyarrow as pa
 from sqlglot import exp
 
 from belvedere import modify
+from belvedere.catalog.definitions import TableDefinition, ViewDefinition
+from belvedere.catalog.state import CatalogState
+from belvedere.catalog.tables import create_table, drop_table
+from belvedere.catalog.views import create_view, drop_view
 from belvedere.cost import Cost, estimate
 from belvedere.cost.text import shown
 from belvedere.errors import CatalogError, SqlError
@@ -23,9 +27,6 @@ from belvedere.sql.names import key_option, name_in, plain_name, quoted
 from belvedere.sql.planned import PlannedView
 from belvedere.sql.planner import plan_view
 from belvedere.sql.refusal import only
-from belvedere.views import catalog
-from belvedere.views.catalog import CatalogState
-from belvedere.views.definitions import TableDefinition, ViewDefinition
 
 if TYPE_CHECKING:
     from belvedere.database import Database
@@ -62,12 +63,12 @@ def _not_understood(text: str, words: Sequence[Token]) -> SqlError:
 def _create(db: Database, statement: exp.Create, text: str) -> Result:
     if statement.kind == "TABLE":
         table = declared_table(statement)
-        made = catalog.create_table(db.store, table.name, table.schema, table.before_images, table.if_not_exists)
+        made = create_table(db.store, table.name, table.schema, table.before_images, table.if_not_exists)
         return Message(f"table {table.name} created" if made else f"table {table.name} exists already")
     if statement.kind != "VIEW":
         raise SqlError(f"CREATE {statement.kind} is not understood here: CREATE TABLE and CREATE MATERIALIZED VIEW are")
     view = declared_view(statement)
-    made = catalog.create_view(db.store, view.name, defining_query(text), view.key, view.consistency, view.replace, view.if_not_exists)
+    made = create_view(db.store, view.name, defining_query(text), view.key, view.consistency, view.replace, view.if_not_exists)
     if not made:
         return Message(f"view {view.name} exists already")
     return Message(f"view {view.name} requested: it is built by the next catch_up() or by a running pipeline")
@@ -82,7 +83,7 @@ def _drop(db: Database, statement: exp.Drop, text: str) -> Result:
     _check_drops(db.state(), kind, names, exists)
     said = []
     for name in names:
-        there = (catalog.drop_view if kind == "view" else catalog.drop_table)(db.store, name, exists)
+        there = (drop_view if kind == "view" else drop_table)(db.store, name, exists)
         said.append(f"{kind} {name} dropped" if there else f"there is no {kind} {name}")
     db.store.base.reclaim(_RECLAIM)
     return Message(", ".join(said))

@@ -8,14 +8,15 @@ import time
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from belvedere.catalog.definitions import LIVE, ViewDefinition
+from belvedere.catalog.state import CatalogState, read_state
+from belvedere.epochs.commits import manifests
+from belvedere.epochs.lease import holder
+from belvedere.epochs.progress import progress
 from belvedere.errors import Stale
 from belvedere.operators.graph import state_tables
-from belvedere.pipeline import ledger
-from belvedere.pipeline.progress import progress
 from belvedere.stores.base import CatalogTransaction, Store
 from belvedere.types import Epoch, Position
-from belvedere.views.catalog import CatalogState, read_state
-from belvedere.views.definitions import LIVE, ViewDefinition
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,16 +64,16 @@ class Status:
 
 def read_status(store: Store, recent: int = 20) -> Status:
     def body(t: CatalogTransaction) -> tuple[CatalogState, list[dict[str, Any]]]:
-        return read_state(t), ledger.manifests(t, recent)
+        return read_state(t), manifests(t, recent)
 
     state, epochs = store.catalog.read(body)
     end = store.base.end()
     committed = {s: state.head.vector.get(s, 0) for s in end}
     seconds = _lag_seconds(store, committed, end)
     behind = sum(end[s] - committed[s] for s in end)
-    holder = ledger.holder(store, time.time())
+    alive = holder(store, time.time())
     views = tuple(_view(store, state, v, behind, seconds, epochs) for v in sorted(state.definitions(), key=lambda v: v.name))
-    owner = _process(holder.host, holder.pid) if holder else ""
+    owner = _process(alive.host, alive.pid) if alive else ""
     return Status(store.url, state.head.epoch, sum(committed.values()), sum(end.values()), owner, views, tuple(epochs))
 
 

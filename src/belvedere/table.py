@@ -7,17 +7,17 @@ from functools import cached_property
 from itertools import accumulate, pairwise
 from typing import Any, TypeAlias
 
-from belvedere.changelog.rows import check_names, to_arrow, to_mask
-from belvedere.changelog.values import plain
+from belvedere.catalog.definitions import TableDefinition
 from belvedere.encoding import MAX_KEY, dict_decoder, prefix_range, too_long
 from belvedere.encoding.one_row import DictDecoder
 from belvedere.errors import Damaged, Dropped, SchemaError, StoreFull, TooLarge
+from belvedere.input.rows import check_names, to_arrow, to_mask
+from belvedere.input.values import plain
 from belvedere.libraries import pa, pc
 from belvedere.readers.base_rows import codecs, decode_rows
 from belvedere.readers.rows import check_limit, key_tuple
 from belvedere.stores.base import Store
 from belvedere.types import Key, Position, Row, Schema
-from belvedere.views.definitions import TableDefinition
 
 BATCH = 100_000  # operations per transaction: a larger call is several transactions, each whole or not at all; rows per read
 BATCH_BYTES = 32 << 20  # the same for large rows

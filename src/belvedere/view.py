@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Hashable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
+from belvedere.catalog import pins
+from belvedere.catalog.definitions import LIVE, ViewDefinition
+from belvedere.catalog.state import CatalogState
 from belvedere.errors import Stale
 from belvedere.libraries import pa
 from belvedere.readers.cut import CatalogCache, Cut, at_cut, check_readable, in_cut, open_cut
 from belvedere.readers.points import PointRead, point_read
 from belvedere.readers.problems import problems
 from belvedere.readers.rows import check_limit, key_tuple
-from belvedere.readers.to_spark import view_frame
+from belvedere.spark.frames import view_frame
 from belvedere.stores.base import Store
 from belvedere.types import Epoch, Key, Row, Schema
-from belvedere.views import pins
-from belvedere.views.catalog import CatalogState
-from belvedere.views.definitions import LIVE, ViewDefinition
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

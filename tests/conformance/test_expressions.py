@@ -22,8 +22,8 @@ from pyspark.sql import SparkSession
 from sqlglot import exp
 
 from belvedere.errors import SqlError
-from belvedere.sql.expressions import SUPPORTED, Typed, connect, lower, parse
-from belvedere.sql.expressions.calls import CALLS, FOREIGN
+from belvedere.expressions import SUPPORTED, Typed, connect, lower, parse
+from belvedere.expressions.calls import CALLS, FOREIGN
 from belvedere.types import parse_type
 from tests.conformance.expression_edges import COLUMNS, KINDS, ROWS, edge_table
 

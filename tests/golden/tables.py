@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from belvedere.catalog.definitions import TableDefinition
 from belvedere.sql.planner import ViewInfo
 from belvedere.types import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, Column, Schema, decimal
-from belvedere.views.definitions import TableDefinition
 
 ORDERS = TableDefinition(
     1,

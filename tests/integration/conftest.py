@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import belvedere
-from belvedere.pipeline.session import session
+from belvedere.spark.session import session
 
 
 @pytest.fixture(scope="session")

@@ -18,13 +18,13 @@ from pathlib import Path
 from typing import Any
 
 import belvedere
+from belvedere.catalog.state import read_state
 from belvedere.database import Database
+from belvedere.epochs.coordinator import Coordinator, Settings
+from belvedere.epochs.intent import Intent
+from belvedere.epochs.local import LocalRunner
+from belvedere.epochs.manager import Ack
 from belvedere.errors import BelvedereError
-from belvedere.pipeline.coordinator import Coordinator, Settings
-from belvedere.pipeline.intent import Intent
-from belvedere.pipeline.local import LocalRunner
-from belvedere.pipeline.manager import Ack
-from belvedere.views.catalog import read_state
 
 SLOTS, STEPS, CASES = 2, 14, 10
 PARTS = ("base", "catalog", *(f"slots/{slot:03}" for slot in range(SLOTS)))

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 import belvedere
+from belvedere.epochs.local import LocalRunner
 from belvedere.errors import BelvedereError, CatalogError, SchemaError, SqlError, StoreError, StoreFull, Unsupported
-from belvedere.pipeline.local import LocalRunner
 
 TABLE = "CREATE TABLE orders (id STRING, region STRING, amount BIGINT, price DECIMAL(6,2), day DATE, PRIMARY KEY (id))"
 

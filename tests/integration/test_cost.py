@@ -8,8 +8,8 @@ import belvedere
 from belvedere.bench import tpch
 from belvedere.bench.scenarios.tpch import write
 from belvedere.bench.tpch_changes import Stream
+from belvedere.epochs.local import LocalRunner
 from belvedere.operators.graph import state_tables
-from belvedere.pipeline.local import LocalRunner
 from belvedere.statements import cost
 
 

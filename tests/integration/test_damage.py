@@ -16,14 +16,14 @@ import lmdb
 import pytest
 
 import belvedere
+from belvedere.epochs.local import LocalRunner
 from belvedere.errors import Damaged
-from belvedere.pipeline.local import LocalRunner
 
 PARTS = ("base", "catalog", "slots/000")
 READER = """
 import sys, belvedere
 from belvedere.errors import BelvedereError
-from belvedere.pipeline.local import LocalRunner
+from belvedere.epochs.local import LocalRunner
 try:
     db = belvedere.open(sys.argv[1])
 except BelvedereError as error:

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from belvedere.expressions import SUPPORTED
 from belvedere.sql import declaration
-from belvedere.sql.expressions import SUPPORTED
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -52,7 +52,7 @@ def spark() -> Iterator[None]:
     """One session for all examples: `belvedere.open` finds it. Verification of a few rows needs no 200 partitions."""
     from pyspark import SparkContext
 
-    from belvedere.pipeline.session import session
+    from belvedere.spark.session import session
 
     others = SparkContext._active_spark_context
     found = session(conf={"spark.sql.shuffle.partitions": "2"})

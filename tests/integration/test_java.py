@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from belvedere.errors import PipelineError
-from belvedere.pipeline import java
+from belvedere.spark import java
 
 ROOT = Path(__file__).parents[2]
 
 JOB = """
 import os
-from belvedere.pipeline.java import ensure_java
+from belvedere.spark.java import ensure_java
 
 ensure_java()
 from pyspark.sql import DataFrame, SparkSession

@@ -10,9 +10,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 import belvedere
+from belvedere.epochs.width import Width
 from belvedere.errors import CatalogError
-from belvedere.pipeline.spark import SparkRunner
-from belvedere.pipeline.width import Width
+from belvedere.spark.runner import SparkRunner
 
 TABLES = (
     "CREATE TABLE orders (id STRING, customer BIGINT, item STRING, amount BIGINT, PRIMARY KEY (id))",

@@ -9,9 +9,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 import belvedere
+from belvedere.epochs.width import Width
 from belvedere.errors import CatalogError, Timeout, ViewInError, ViewNotReady
-from belvedere.pipeline.spark import SparkRunner
-from belvedere.pipeline.width import Width
+from belvedere.spark.runner import SparkRunner
 from tests.integration import shop
 
 

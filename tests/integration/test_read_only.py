@@ -16,8 +16,8 @@ import pytest
 
 import belvedere
 from belvedere.database import Database
+from belvedere.epochs.local import LocalRunner
 from belvedere.errors import BelvedereError, StoreError
-from belvedere.pipeline.local import LocalRunner
 from belvedere.stores.embedded import EmbeddedStore, layout, reading
 
 NOBODY = 65534

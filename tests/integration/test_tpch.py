@@ -11,8 +11,8 @@ import belvedere
 from belvedere.bench import tpch
 from belvedere.bench.scenarios.tpch import write
 from belvedere.bench.tpch_changes import Reference, Stream, every_table
-from belvedere.pipeline.spark import SparkRunner
-from belvedere.pipeline.width import Width
+from belvedere.epochs.width import Width
+from belvedere.spark.runner import SparkRunner
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 QUERIES = ("q03", "q05", "q13")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from belvedere.pipeline.local import LocalRunner
+from belvedere.epochs.local import LocalRunner
 
 
 class Crash(Exception):

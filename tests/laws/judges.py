@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from belvedere.catalog.definitions import TableDefinition, ViewDefinition
+from belvedere.catalog.state import CatalogState
 from belvedere.types import SqlType
-from belvedere.views.catalog import CatalogState
-from belvedere.views.definitions import TableDefinition, ViewDefinition
 from tests.laws.domains import LONG
 from tests.laws.model import Model
 from tests.laws.oracle import Expected, Oracle, canonical_row

@@ -7,9 +7,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from belvedere.catalog.definitions import TableDefinition
 from belvedere.encoding import KeyCodec, RowCodec
 from belvedere.types import Schema
-from belvedere.views.definitions import TableDefinition
 
 Row = tuple[Any, ...]
 Operation = tuple[Row, Row | None]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from belvedere.pipeline.coordinator import Settings
+from belvedere.epochs.coordinator import Settings
 from tests.laws.domains import Table
 from tests.laws.queries import View
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from belvedere.pipeline.coordinator import Settings
+from belvedere.epochs.coordinator import Settings
 from belvedere.sql.dialect import parse, sql_of
 from tests.laws.script import Action, Case, Create, Run, Write
 

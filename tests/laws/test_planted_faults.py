@@ -12,13 +12,13 @@ import pyarrow as pa
 import pytest
 
 from belvedere.changes import net
+from belvedere.epochs import garbage, manager
+from belvedere.epochs.coordinator import Coordinator
+from belvedere.epochs.plan import COMPLETE, EpochPlan
+from belvedere.epochs.rules import Rules as LedgerRules
 from belvedere.errors import PipelineError, StoreError
 from belvedere.operators import aggregate, errors, join, ordered, select, set_operation, sinks, topk
 from belvedere.operators.grouping import Int128
-from belvedere.pipeline import ledger, manager
-from belvedere.pipeline.coordinator import Coordinator
-from belvedere.pipeline.ledger import Rules as LedgerRules
-from belvedere.pipeline.plan import COMPLETE, EpochPlan
 from belvedere.readers import base_rows
 from belvedere.sql.plan import membership, nodes
 from belvedere.stores.memory import MemoryStore, Rules
@@ -213,7 +213,7 @@ def branches_of_a_union_have_one_identity(m: pytest.MonkeyPatch) -> None:
 
 
 def dropped_views_leave_their_tables(m: pytest.MonkeyPatch) -> None:
-    m.setattr(ledger, "state_tables", lambda node: ())
+    m.setattr(garbage, "state_tables", lambda node: ())
 
 
 def not_in_is_not_exists(m: pytest.MonkeyPatch) -> None:

@@ -10,14 +10,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from belvedere.catalog.definitions import LIVE, ViewDefinition
+from belvedere.catalog.state import CatalogState, read_state
+from belvedere.catalog.tables import create_table
+from belvedere.catalog.views import create_view, drop_view
+from belvedere.epochs.coordinator import Coordinator
 from belvedere.errors import CatalogError, SqlError
-from belvedere.pipeline.coordinator import Coordinator
 from belvedere.readers.cut import Cut
 from belvedere.readers.problems import LISTED, problems
 from belvedere.stores.embedded import EmbeddedStore
 from belvedere.stores.memory import MemoryStore
-from belvedere.views import catalog
-from belvedere.views.definitions import LIVE, ViewDefinition
 from tests.laws.deadly import Crash, Deadly, Runner
 from tests.laws.judges import in_order, judge_of, same_rows
 from tests.laws.model import Model
@@ -51,7 +53,7 @@ class World:
         self.time = 1000.0
         self.last: dict[int, tuple[int, list[Row]]] = {}
         for base in self.case.tables:
-            catalog.create_table(self.store, base.name, base.table.schema, base.before_images)
+            create_table(self.store, base.name, base.table.schema, base.before_images)
         state = self._state()
         self.tables = [state.table(b.name) for b in self.case.tables]
         self.model = Model(self.tables)
@@ -66,8 +68,8 @@ class World:
         finally:
             self.judge.close()
 
-    def _state(self) -> catalog.CatalogState:
-        found: catalog.CatalogState = self.store.catalog.read(catalog.read_state)
+    def _state(self) -> CatalogState:
+        found: CatalogState = self.store.catalog.read(read_state)
         return found
 
     def _act(self, action: Action) -> None:
@@ -85,7 +87,7 @@ class World:
     def _drop(self, drop: Drop) -> None:
         """A view that was replaced and is still read may use the one that should go."""
         try:
-            self.seen["drop"] += catalog.drop_view(self.store, drop.name, if_exists=True)
+            self.seen["drop"] += drop_view(self.store, drop.name, if_exists=True)
         except CatalogError as error:
             if "used by" not in str(error):
                 raise
@@ -95,7 +97,7 @@ class World:
         view = create.view
         self.seen["replaced"] += create.replace
         try:
-            catalog.create_view(self.store, create.name, view.select, view.key, "strong", create.replace)
+            create_view(self.store, create.name, view.select, view.key, "strong", create.replace)
         except SqlError as error:
             if self.case.law == "single":
                 raise
@@ -119,7 +121,7 @@ class World:
         """Without views there is nothing in the state but delta views; views go before those that they read."""
         names = sorted(self._state().views, reverse=True)
         for name in [n for n in names if "again" in n] + [n for n in names if "again" not in n]:
-            catalog.drop_view(self.store, name)
+            drop_view(self.store, name)
         for _ in range(_PATIENCE):  # what they leave is removed in portions of some time
             self._until_dry()
             if not self.store.catalog.read(lambda t: t.scan("garbage/")):
@@ -162,7 +164,7 @@ class World:
             if state.status[view.id].state == LIVE:
                 self._check(view, state)
 
-    def _check(self, view: ViewDefinition, state: catalog.CatalogState) -> None:
+    def _check(self, view: ViewDefinition, state: CatalogState) -> None:
         where = f"{view.select} with key {view.key}, epoch {state.head.epoch}"
         types = self.judge.types(view)
         assert types is None or [str(t) for t in types] == [str(c.type) for c in view.schema.columns], where
@@ -177,7 +179,7 @@ class World:
             assert same_rows(actual, expected.rows), f"{where}\nshows     {in_order(actual)}\nshould be {in_order(expected.rows)}"
             assert errors == expected.errors, f"{where}\n{errors} rows in error, not {expected.errors}"
 
-    def _check_history(self, view: ViewDefinition, state: catalog.CatalogState, actual: list[Row]) -> None:
+    def _check_history(self, view: ViewDefinition, state: CatalogState, actual: list[Row]) -> None:
         """What the epoch before showed can still be read."""
         epoch, rows = self.last.get(view.id, (0, []))
         if epoch == state.head.epoch - 1 and epoch:

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from belvedere.catalog.definitions import ViewDefinition
+from belvedere.catalog.views import create_view, drop_view
+from belvedere.epochs.coordinator import Coordinator
 from belvedere.errors import LeaseLost, PipelineError, Stale
-from belvedere.pipeline.coordinator import Coordinator
 from belvedere.readers import cut as cuts
 from belvedere.readers.rows import ViewRows
-from belvedere.views import catalog
-from belvedere.views.definitions import ViewDefinition
 from tests.simulation.oracle import VIEWS, Content
 from tests.simulation.runner import SimulatedRunner
 from tests.simulation.scheduler import Actor, Fate
@@ -31,7 +31,7 @@ class Client:
     def create(self, name: str, view: str, table: str, replace_it: bool = False) -> None:
         world = self.world
         world.scheduler.note(f"creates view {name} as {view} of {table}{' in place of another' if replace_it else ''}")
-        catalog.create_view(world.store, name, world.select_of(view, table), VIEWS[view].key, "strong", replace_it)
+        create_view(world.store, name, world.select_of(view, table), VIEWS[view].key, "strong", replace_it)
         world.names.add(name)
 
     def start(self) -> None:
@@ -56,7 +56,7 @@ class Client:
             else:
                 world.count("drops")
                 world.scheduler.note("drops view extra")
-                catalog.drop_view(world.store, "extra")
+                drop_view(world.store, "extra")
                 world.names.discard("extra")
 
 

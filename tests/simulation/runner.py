@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 
+from belvedere.epochs.attempts import checked, run_stage, run_whole, stages
+from belvedere.epochs.intent import Intent
+from belvedere.epochs.intents import load_plan
+from belvedere.epochs.manager import Ack, Envelope
 from belvedere.errors import PipelineError, Stale
-from belvedere.pipeline.attempts import checked, run_stage, run_whole, stages
-from belvedere.pipeline.intent import Intent
-from belvedere.pipeline.ledger import load_plan
-from belvedere.pipeline.manager import Ack, Envelope
 from tests.simulation.scheduler import DONE, Actor, Fate
 
 if TYPE_CHECKING:

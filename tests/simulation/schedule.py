@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from unittest.mock import patch
 
-from belvedere.views import catalog
-from belvedere.views.definitions import ViewDefinition
+from belvedere.catalog.definitions import ViewDefinition
+from belvedere.catalog.state import read_state
 from tests.simulation.actors import Client, Reader, Supervisor, writer
 from tests.simulation.mixes import Mix
 from tests.simulation.substitutes import SUBSTITUTES
@@ -85,7 +85,7 @@ def _settle(world: World, staff: Supervisor) -> None:
         world.violate(f"{_CALM} steps without faults, and not everything is committed and live: head {world.head}")
     world.judge("end")
     with world.scheduler.quietly():
-        names = set(world.store.catalog.read(catalog.read_state).views)
+        names = set(world.store.catalog.read(read_state).views)
     if names != world.names:
         world.violate(f"the views are {sorted(names)}, and should be {sorted(world.names)}")
 

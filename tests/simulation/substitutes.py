@@ -16,20 +16,20 @@ from unittest.mock import patch
 
 import pyarrow as pa
 
+from belvedere.catalog.definitions import ViewDefinition
+from belvedere.catalog.state import read_head, read_state
+from belvedere.epochs import coordinator, manager, source
+from belvedere.epochs.intent import Intent
 from belvedere.errors import Stale
+from belvedere.evaluation import evaluate
 from belvedere.operators import exact, select
-from belvedere.operators.engine import evaluate
 from belvedere.operators.graph import Places
-from belvedere.pipeline import coordinator, manager, source
-from belvedere.pipeline.intent import Intent
 from belvedere.readers import cut
 from belvedere.readers.cut import Cut
 from belvedere.sql import planner
 from belvedere.sql.planned import PlannedView
 from belvedere.sql.planner import plan_view
 from belvedere.stores.base import Shard, Store
-from belvedere.views import catalog
-from belvedere.views.definitions import ViewDefinition
 
 
 @contextmanager
@@ -71,13 +71,13 @@ def late_names() -> Iterator[None]:
 
     def careless(store: Store, read: Callable[[Cut], Any]) -> Any:
         while True:
-            head = store.catalog.read(catalog.read_head)
-            state = store.catalog.read(catalog.read_state)
+            head = store.catalog.read(read_head)
+            state = store.catalog.read(read_state)
             try:
                 result = read(Cut(store, head.epoch, head.vector, state))
             except Stale:
                 continue
-            if cut._still_there(state, store.catalog.read(catalog.read_state)):
+            if cut._still_there(state, store.catalog.read(read_state)):
                 return result
 
     with patch.object(cut, "at_cut", careless):

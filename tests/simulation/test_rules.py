@@ -11,7 +11,7 @@ from collections import Counter
 
 import pytest
 
-from belvedere.pipeline import ledger
+from belvedere.epochs.rules import Rules
 from belvedere.stores import memory
 from tests.simulation.mixes import mixes
 from tests.simulation.schedule import Outcome, run
@@ -98,7 +98,7 @@ def test_r3_readers_that_do_not_look_at_the_history_floor_are_noticed() -> None:
 
 
 def test_r4_two_intents_for_one_epoch_are_noticed() -> None:
-    found("duels", Switches(engine=ledger.Rules(one_intent=False)))
+    found("duels", Switches(engine=Rules(one_intent=False)))
 
 
 def test_r4_coordinators_that_commit_without_the_current_fence_are_noticed() -> None:
@@ -106,7 +106,7 @@ def test_r4_coordinators_that_commit_without_the_current_fence_are_noticed() -> 
 
     So the fence is looked for without that rule, by what only a coordinator without the lease can do: the head goes back.
     """
-    found("duels", Switches(engine=ledger.Rules(one_intent=False, fence=False)), like="is followed by|goes back")
+    found("duels", Switches(engine=Rules(one_intent=False, fence=False)), like="is followed by|goes back")
 
 
 # ---------------------------------------------------------------- R5: determinism
@@ -145,11 +145,11 @@ def test_r6_collection_that_does_not_respect_pins_is_noticed() -> None:
 
 
 def test_r7_views_that_load_what_is_logged_and_not_what_is_committed_are_noticed() -> None:
-    found("creation", Switches(engine=ledger.Rules(join_between=False)))
+    found("creation", Switches(engine=Rules(join_between=False)))
 
 
 def test_r7_loading_views_that_see_changes_beyond_their_watermark_are_noticed() -> None:
-    found("creation", Switches(engine=ledger.Rules(watermark=False)))
+    found("creation", Switches(engine=Rules(watermark=False)))
 
 
 def test_r7_state_tables_that_are_used_again_are_noticed() -> None:

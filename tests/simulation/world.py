@@ -10,21 +10,23 @@ from typing import NoReturn
 
 import pyarrow as pa
 
-from belvedere.pipeline import ledger
-from belvedere.pipeline.coordinator import Settings
+from belvedere.catalog.definitions import LIVE, TableDefinition, ViewDefinition
+from belvedere.catalog.state import Head, read_state
+from belvedere.catalog.tables import create_table
+from belvedere.epochs.coordinator import Settings
+from belvedere.epochs.lease import LEASE_SECONDS
+from belvedere.epochs.rules import Rules
 from belvedere.readers.base_rows import codecs
 from belvedere.readers.cut import Cut
 from belvedere.stores import memory
 from belvedere.types import BIGINT, DOUBLE, STRING, Column, Schema
-from belvedere.views import catalog
-from belvedere.views.definitions import LIVE, TableDefinition, ViewDefinition
 from tests.simulation.mixes import Mix
 from tests.simulation.oracle import VIEWS, Content, Operation, Oracle, Row, View
 from tests.simulation.scheduler import Actor, Scheduler
 
 SCHEMA = Schema((Column("k", STRING, False), Column("g", STRING), Column("x", BIGINT), Column("f", DOUBLE)), ("k",))
 GROUPS = ("a", "b", None)
-LEASE_OVER = ledger.LEASE_SECONDS + 1.0
+LEASE_OVER = LEASE_SECONDS + 1.0
 
 
 class Violation(Exception):
@@ -36,7 +38,7 @@ class Switches:
     """Rules that are on. `substituted` names pieces of the engine that are replaced (`tests.simulation.substitutes`)."""
 
     store: memory.Rules = field(default_factory=memory.Rules)
-    engine: ledger.Rules = field(default_factory=ledger.Rules)
+    engine: Rules = field(default_factory=Rules)
     substituted: tuple[str, ...] = ()
     last_bits: bool = True  # off: doubles are compared to nine digits, so an inexact sum alone is no violation
 
@@ -56,7 +58,7 @@ class World:
         self._clock = 1_000_000.0
         self._amounts = iter(range(1, 62))
         self._head_bytes: bytes | None = None
-        self.head = catalog.Head(0, 0, {})
+        self.head = Head(0, 0, {})
         self.tables: dict[str, TableDefinition] = {}
         self._create_tables()
 
@@ -94,8 +96,8 @@ class World:
     def _create_tables(self) -> None:
         with self.scheduler.quietly():
             for name in self.mix.tables:
-                catalog.create_table(self.store, name, SCHEMA, before_images=name == "images")
-            self.tables = {t.name: t for t in self.store.catalog.read(catalog.read_state).tables.values()}
+                create_table(self.store, name, SCHEMA, before_images=name == "images")
+            self.tables = {t.name: t for t in self.store.catalog.read(read_state).tables.values()}
             for name in self.mix.tables:
                 for _ in range(self.mix.rows):
                     self.write(name, [(self.some_key(), self.some_row())])
@@ -161,7 +163,7 @@ class World:
         if self._entries.get("head") is self._head_bytes:
             return
         self._head_bytes = self._entries.get("head")
-        head = catalog.Head.from_bytes(self._head_bytes)
+        head = Head.from_bytes(self._head_bytes)
         if head.epoch != self.head.epoch:
             if head.epoch != self.head.epoch + 1:
                 self.violate(f"epoch {self.head.epoch} is followed by epoch {head.epoch}")
@@ -175,7 +177,7 @@ class World:
     def judge(self, when: str) -> None:
         """Every live view, as of the committed epoch, equals its recomputation from the operations of the committed vector."""
         with self.scheduler.quietly():
-            state = self.store.catalog.read(catalog.read_state)
+            state = self.store.catalog.read(read_state)
             cut = Cut(self.store, state.head.epoch, state.head.vector, state)
             for definition in readable(cut):
                 self._judge_view(when, definition, cut)
@@ -200,7 +202,7 @@ class World:
                 return False
             if "intent" in self._entries or any(key.startswith("garbage/") for key in self._entries):
                 return False
-            state = self.store.catalog.read(catalog.read_state)
+            state = self.store.catalog.read(read_state)
         return not state.building and all(state.status[v.id].state == LIVE for v in state.views.values())
 
     @property

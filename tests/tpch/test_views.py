@@ -14,7 +14,7 @@ import belvedere
 from belvedere.bench import tpch
 from belvedere.bench.scenarios.tpch import write
 from belvedere.bench.tpch_changes import Reference, Stream, every_table
-from belvedere.pipeline.local import LocalRunner
+from belvedere.epochs.local import LocalRunner
 
 SCALE = 0.01
 EPOCHS = 4

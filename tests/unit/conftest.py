@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from belvedere.database import Database
-from belvedere.pipeline.local import LocalRunner
-from tests.unit.pipeline.held import MANY, Held
+from belvedere.epochs.local import LocalRunner
+from tests.unit.epochs.held import MANY, Held
 
 
 @pytest.fixture

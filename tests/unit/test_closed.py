@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import belvedere
+from belvedere.epochs.local import LocalRunner
 from belvedere.errors import StoreError
-from belvedere.pipeline.local import LocalRunner
 from belvedere.table import Table
 from belvedere.view import View
 

@@ -12,10 +12,10 @@ from typer.testing import CliRunner
 import belvedere
 from belvedere.cli.app import app
 from belvedere.cost import Cost
+from belvedere.epochs.coordinator import Coordinator
+from belvedere.epochs.local import LocalRunner
 from belvedere.errors import SqlError
 from belvedere.operators.graph import state_tables
-from belvedere.pipeline.coordinator import Coordinator
-from belvedere.pipeline.local import LocalRunner
 from belvedere.statements import cost
 
 TABLES = """

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 import belvedere
-import belvedere.pipeline.coordinator
+import belvedere.epochs.coordinator
 import belvedere.readers.waiting
 from belvedere.database import Database
+from belvedere.epochs.local import LocalRunner
 from belvedere.errors import CatalogError, Dropped
-from belvedere.pipeline.local import LocalRunner
 from belvedere.stores.embedded import EmbeddedStore, dropping
 
 CREATE = "CREATE TABLE t (id INT PRIMARY KEY, v INT)"
@@ -165,7 +165,7 @@ def large(path: Path, monkeypatch: pytest.MonkeyPatch, **options: Any) -> tuple[
 
 
 def test_what_a_drop_leaves_is_removed_by_a_pipeline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("belvedere.pipeline.coordinator._CLEANING", 0.0)
+    monkeypatch.setattr("belvedere.epochs.coordinator._CLEANING", 0.0)
     db, number = large(tmp_path / "db", monkeypatch)
     with db:
         pipeline = db.start()
@@ -198,7 +198,7 @@ def test_a_full_store_uses_the_room_of_dropped_tables(tmp_path: Path, monkeypatc
 
 def test_the_tables_of_a_dropped_view_are_removed_in_portions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dropping, "_ROWS_PER_STEP", 50)
-    monkeypatch.setattr("belvedere.pipeline.coordinator._CLEANING", 0.0)  # a disk so slow that there is time for one step only
+    monkeypatch.setattr("belvedere.epochs.coordinator._CLEANING", 0.0)  # a disk so slow that there is time for one step only
     with belvedere.open(str(tmp_path / "db"), slots=2) as db:
         db._runner = LocalRunner(db.store)
         db.sql(CREATE)
@@ -207,7 +207,7 @@ def test_the_tables_of_a_dropped_view_are_removed_in_portions(tmp_path: Path, mo
         db.catch_up()
         table = db.state().view("w").planned.sink.table
         db.sql("DROP MATERIALIZED VIEW w")
-        coordinator = db._coordinator(belvedere.pipeline.coordinator.Settings())
+        coordinator = db._coordinator(belvedere.epochs.coordinator.Settings())
         assert coordinator.acquire()
         steps = 0
         while coordinator.step() is not None or db.store.catalog.read(lambda t: t.scan("garbage/")):

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 import belvedere
+from belvedere.epochs.coordinator import Coordinator
+from belvedere.epochs.local import LocalRunner
 from belvedere.errors import CatalogError, SchemaError, ViewInError
-from belvedere.pipeline.coordinator import Coordinator
-from belvedere.pipeline.local import LocalRunner
 
 COLUMNS = "id BIGINT, s STRING, b BINARY, d DATE, t TIMESTAMP, m DECIMAL(9,2), big DECIMAL(30,3), x DOUBLE, n INT, yes BOOLEAN"
 VIEWS = {

@@ -11,7 +11,7 @@ import pytest
 
 import belvedere
 from belvedere import preview
-from belvedere.pipeline.local import LocalRunner
+from belvedere.epochs.local import LocalRunner
 from belvedere.sql.query.translation import Translated
 
 MANY = 120_000

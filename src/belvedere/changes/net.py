@@ -3,7 +3,7 @@
     net(o1 .. on) on one row  =  (row before o1, row after on)
 
 The operations in between cancel, so a hot row costs one change per epoch however often it was written. With
-before-images both sides stand in the log; without them the delta view supplies the first (`pipeline.source`).
+before-images both sides stand in the log; without them the delta view supplies the first (`epochs.source`).
 """
 
 from __future__ import annotations

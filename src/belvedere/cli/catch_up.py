@@ -7,14 +7,14 @@ from typing import Annotated
 
 import typer
 
+from belvedere.catalog.definitions import LOADING, REQUESTED
 from belvedere.cli.options import Conf, Json, Master, MaxRows
 from belvedere.cli.tables import console, new_table, plural
 from belvedere.cli.terminal import MASTER, database
 from belvedere.cli.values import to_json
-from belvedere.pipeline.coordinator import EpochReport
+from belvedere.epochs.coordinator import EpochReport
 from belvedere.readers.waiting import check_seconds
 from belvedere.status import Status
-from belvedere.views.definitions import LOADING, REQUESTED
 
 
 def catch_up(

@@ -18,7 +18,7 @@ from belvedere.cli.tables import console, plural
 from belvedere.cli.terminal import database
 from belvedere.cli.values import key_from_texts
 from belvedere.errors import SchemaError
-from belvedere.pipeline.launch import terminated_by_exception
+from belvedere.spark.launch import terminated_by_exception
 
 if TYPE_CHECKING:
     import pyarrow as pa

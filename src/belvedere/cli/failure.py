@@ -54,7 +54,7 @@ def message(error: BelvedereError) -> str:
     if isinstance(error, ViewNotReady):
         return f"{text.rpartition(': ')[0]}: run belvedere catch-up, or keep belvedere run going"
     if isinstance(error, PipelineError):
-        from belvedere.pipeline.session import with_log
+        from belvedere.spark.session import with_log
 
         return with_log(text)
     return text

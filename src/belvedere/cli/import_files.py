@@ -21,9 +21,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import typer
 
-from belvedere.changelog.rows import own_columns, to_arrow
 from belvedere.cli.values import from_text, parse_json, quoted, row_from_json, to_json
 from belvedere.errors import SchemaError
+from belvedere.input.rows import own_columns, to_arrow
 from belvedere.types import Column, Row, Schema
 
 _LONGEST_CELL = (1 << 31) - 1

@@ -14,7 +14,6 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
-from belvedere.changelog.rows import to_arrow
 from belvedere.cli.import_files import (
     FORMATS,
     CsvForm,
@@ -32,6 +31,7 @@ from belvedere.cli.options import TableName
 from belvedere.cli.tables import console, plural
 from belvedere.cli.terminal import database
 from belvedere.errors import SchemaError, StoreFull
+from belvedere.input.rows import to_arrow
 from belvedere.table import BATCH, Table
 
 _ROW = re.compile(r"row (\d+): (.*)", re.DOTALL)

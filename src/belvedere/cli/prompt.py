@@ -16,12 +16,12 @@ from prompt_toolkit.lexers import PygmentsLexer
 from pygments.lexers.sql import SqlLexer  # type: ignore[import-untyped]  # it has no types
 from rich.console import Console
 
+from belvedere.catalog.definitions import TableDefinition, ViewDefinition
 from belvedere.cli.failure import error_line, message
 from belvedere.cli.sql import show
 from belvedere.database import Database
 from belvedere.errors import BelvedereError, SqlError
 from belvedere.sql.dialect import split
-from belvedere.views.definitions import TableDefinition, ViewDefinition
 
 QUIT = {"quit", "exit", "\\q"}
 HELP = """statements end with ;  and may span lines

@@ -11,16 +11,16 @@ from rich.console import Console
 from rich.live import Live
 from rich.spinner import Spinner
 
+from belvedere.catalog.definitions import LOADING
 from belvedere.cli.options import Conf, Master, MaxRows
 from belvedere.cli.signals import Stop, stopping
 from belvedere.cli.status import loading
 from belvedere.cli.tables import console, plural
 from belvedere.cli.terminal import MASTER, database
 from belvedere.database import Database
-from belvedere.pipeline.handle import AWAITING_LEASE, Pipeline
+from belvedere.epochs.handle import AWAITING_LEASE, Pipeline
 from belvedere.readers.waiting import check_seconds
 from belvedere.status import Status, this_process
-from belvedere.views.definitions import LOADING
 
 _REFRESH, _PLAIN = 0.5, 5.0  # seconds between two looks; without a terminal a line is printed less often
 _RECENT = 60.0  # seconds; of older epochs no rate is told

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 def start(master: str, conf: Mapping[str, str] | None = None) -> SparkSession:
     """A session of this process. Call it on the main thread: PySpark sets a signal handler."""
-    from belvedere.pipeline.session import session
+    from belvedere.spark.session import session
 
     with Console(stderr=True).status("starting Spark ...", spinner="dots"):
         return session(master, conf)

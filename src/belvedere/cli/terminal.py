@@ -15,8 +15,8 @@ from belvedere.database import Database
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from belvedere.pipeline.intent import Intent
-    from belvedere.pipeline.manager import Ack
+    from belvedere.epochs.intent import Intent
+    from belvedere.epochs.manager import Ack
 
 MASTER = "local[*]"
 

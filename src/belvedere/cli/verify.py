@@ -15,8 +15,8 @@ from belvedere.cli.tables import console, new_table, plural
 from belvedere.cli.terminal import MASTER, database
 from belvedere.cli.values import to_json, to_text
 from belvedere.database import Database
+from belvedere.epochs.verify import SHOWN, Difference, Verification
 from belvedere.errors import ViewNotReady
-from belvedere.pipeline.verify import SHOWN, Difference, Verification
 
 KINDS = ("missing", "extra", "different")
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pyarrow as pa
 
+from belvedere.catalog.definitions import TableDefinition
 from belvedere.cost.distinct import Distinct, distinct, frequencies
 from belvedere.cost.joins import LEFT, RIGHT, Meeting
 from belvedere.cost.relation import Relation, union
@@ -30,7 +31,6 @@ from belvedere.operators.topk import TopK
 from belvedere.sql.explain import Texts, Users
 from belvedere.sql.planned import PlannedView
 from belvedere.stores.base import Store
-from belvedere.views.definitions import TableDefinition
 
 
 def estimate(store: Store, name: str, planned: PlannedView, tables: Sequence[TableDefinition], users: Users, limit: int = LIMIT) -> Cost:

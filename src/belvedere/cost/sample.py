@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from belvedere.changes.net import NetChanges, combined
 from belvedere.encoding.binaries import unpack
-from belvedere.pipeline.source import as_changes
+from belvedere.epochs.source import as_changes
 from belvedere.stores.base import Store, TableId
 from belvedere.types import Schema
 

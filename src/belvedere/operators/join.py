@@ -24,10 +24,10 @@ from functools import cached_property
 
 from belvedere.encoding.binaries import data_of, offsets_of, weave
 from belvedere.encoding.order import order_by
+from belvedere.evaluation import evaluate
 from belvedere.libraries import np, pa
 from belvedere.operators.arrange import BATCH, Arrange, Gone, Mask, Rows
 from belvedere.operators.base import ID, KEY, WEIGHT, column_of, columns
-from belvedere.operators.engine import evaluate
 from belvedere.operators.grouping import Ints, group
 from belvedere.operators.pairs import Index, pairs
 from belvedere.operators.select import Expression

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from belvedere.encoding import MAX_KEY, KeyCodec, too_long
+from belvedere.evaluation import evaluate
 from belvedere.libraries import duckdb, np, pa, pc
 from belvedere.operators.base import ID, WEIGHT, columns
-from belvedere.operators.engine import evaluate
 from belvedere.operators.errors import error_rows
 from belvedere.stores.base import TableId
 from belvedere.types import SqlType

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 
+from belvedere.catalog.definitions import TableDefinition
 from belvedere.changes.net import NetChanges, combined, net_operations
 from belvedere.encoding import KeyCodec, RowCodec
 from belvedere.libraries import pa, pc
 from belvedere.stores.base import Store
 from belvedere.types import Epoch, Schema
-from belvedere.views.definitions import TableDefinition
 
 _NETTED_BYTES = 32 << 20
 

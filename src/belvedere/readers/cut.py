@@ -15,15 +15,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
+from belvedere.catalog.definitions import LIVE, ViewDefinition
+from belvedere.catalog.pins import pinned
+from belvedere.catalog.state import CatalogState, read_state
 from belvedere.encoding import prefix_range, slot_of
 from belvedere.errors import CatalogError, Stale, ViewInError, ViewNotReady
 from belvedere.libraries import pa, pc
 from belvedere.readers.rows import ViewRows
 from belvedere.stores.base import Store
 from belvedere.types import Epoch
-from belvedere.views.catalog import CatalogState, read_state
-from belvedere.views.definitions import LIVE, ViewDefinition
-from belvedere.views.pins import pinned
 
 T = TypeVar("T")
 Batch: TypeAlias = "tuple[pa.BinaryArray, pa.BinaryArray]"  # keys and values

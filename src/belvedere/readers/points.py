@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from belvedere.catalog.definitions import ViewDefinition
 from belvedere.encoding import slot_of
 from belvedere.errors import Damaged, SchemaError
 from belvedere.readers.rows import ViewRows
 from belvedere.stores.base import StateTables
 from belvedere.types import Epoch, Key, Row
-from belvedere.views.definitions import ViewDefinition
 
 PointRead = Callable[[Key, Epoch], Row | None]
 _AS_GIVEN = {"boolean", "int", "bigint", "string", "binary"}  # what equals a value of these types is shown as it is

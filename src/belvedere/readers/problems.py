@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from belvedere.catalog.definitions import ViewDefinition
 from belvedere.encoding import KeyCodec
 from belvedere.encoding.one_key import prefix_length
 from belvedere.errors import Damaged
@@ -16,7 +17,6 @@ from belvedere.operators.select import Select
 from belvedere.operators.set_operation import SetOperation
 from belvedere.readers.cut import Cut
 from belvedere.types import SqlType
-from belvedere.views.definitions import ViewDefinition
 
 LISTED = 100
 Part = tuple[tuple[str, ...], tuple[SqlType, ...]]  # one relation's share of an identity: names and types

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from belvedere.catalog.definitions import ViewDefinition
 from belvedere.encoding import KeyCodec, RowCodec, dict_decoder
 from belvedere.errors import Damaged, SchemaError
 from belvedere.libraries import np, pa
@@ -19,7 +20,6 @@ from belvedere.operators.arrange import Arrange
 from belvedere.operators.sinks import BagSink, counts_of
 from belvedere.sql.planned import Sink
 from belvedere.types import Key, Row, Schema
-from belvedere.views.definitions import ViewDefinition
 
 _SEVERAL = (tuple, list)
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from belvedere.catalog.state import Head
 from belvedere.errors import Timeout
 from belvedere.readers.waiting import wait_until
 from belvedere.stores.base import Store
 from belvedere.types import Position
-from belvedere.views.catalog import Head
 
 
 @dataclass(slots=True)

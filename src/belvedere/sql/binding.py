@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from belvedere.errors import SqlError
-from belvedere.sql.expressions import SparkSql, Typed
+from belvedere.expressions import SparkSql, Typed
 
 BOUND, VALUE = "_bound", "_value"
 _COLUMN = re.compile(rf"{BOUND}\.\w+")

@@ -8,8 +8,8 @@ from typing import Any
 from sqlglot import exp
 
 from belvedere.errors import SchemaError, SqlError, Unsupported
+from belvedere.expressions import sql_type
 from belvedere.sql.dialect import sql_of
-from belvedere.sql.expressions import sql_type
 from belvedere.sql.names import key_names, plain_name
 from belvedere.sql.refusal import Refused, only
 from belvedere.types import Column, Schema, SqlType

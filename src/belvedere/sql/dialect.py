@@ -14,8 +14,8 @@ from sqlglot.generators.spark import SparkGenerator
 from sqlglot.tokenizer_core import Token, TokenType
 
 from belvedere.errors import SqlError
-from belvedere.sql.expressions import check_tree, check_words, with_room
-from belvedere.sql.expressions.dialect import SparkSql
+from belvedere.expressions import check_tree, check_words, with_room
+from belvedere.expressions.dialect import SparkSql
 
 __all__ = [
     "Token",

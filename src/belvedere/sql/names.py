@@ -9,8 +9,8 @@ from typing import Any
 from sqlglot import exp
 
 from belvedere.errors import SchemaError, SqlError
+from belvedere.expressions import SparkSql
 from belvedere.sql.dialect import Token, TokenType, sql_of
-from belvedere.sql.expressions import SparkSql
 from belvedere.sql.refusal import only
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

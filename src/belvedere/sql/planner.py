@@ -18,8 +18,8 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from belvedere.errors import SqlError
+from belvedere.expressions import with_room
 from belvedere.sql.dialect import parse, sql_of
-from belvedere.sql.expressions import with_room
 from belvedere.sql.names import quoted_in
 from belvedere.sql.plan.context import Context
 from belvedere.sql.plan.queries import answer

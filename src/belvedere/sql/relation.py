@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from belvedere.errors import SqlError
+from belvedere.expressions import Typed, lower, lower_condition
 from belvedere.operators.select import Expression
 from belvedere.sql.dialect import sql_of
-from belvedere.sql.expressions import Typed, lower, lower_condition
 from belvedere.types import Column, SqlType
 
 

@@ -19,7 +19,7 @@ from typing import Any
 from sqlglot import exp
 
 from belvedere.errors import SqlError
-from belvedere.sql.expressions import consumed_by_rule, is_function, written_of
+from belvedere.expressions import consumed_by_rule, is_function, written_of
 from belvedere.sql.parentheses import is_parenthesised
 
 _SET_OPERATION = "with_ this expression distinct order limit"

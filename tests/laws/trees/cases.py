@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from belvedere.pipeline.coordinator import Settings
+from belvedere.epochs.coordinator import Settings
 from tests.laws.cases import random_run
 from tests.laws.domains import Table
 from tests.laws.queries import View

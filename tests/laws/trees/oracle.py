@@ -13,11 +13,11 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
+from belvedere.catalog.definitions import ViewDefinition
+from belvedere.catalog.state import CatalogState
+from belvedere.expressions import connect
 from belvedere.sql.dialect import parse, sql_of
-from belvedere.sql.expressions import connect
 from belvedere.types import Schema
-from belvedere.views.catalog import CatalogState
-from belvedere.views.definitions import ViewDefinition
 
 Row = tuple[Any, ...]
 

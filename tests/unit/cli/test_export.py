@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import belvedere
-from belvedere.pipeline.local import LocalRunner
+from belvedere.epochs.local import LocalRunner
 from belvedere.readers.waiting import wait_until
 from tests.unit.cli.conftest import Cli
 

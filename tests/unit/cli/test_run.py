@@ -11,11 +11,11 @@ from rich.console import Console
 
 from belvedere.cli.run import line, say
 from belvedere.database import Database
+from belvedere.epochs.handle import AWAITING_LEASE
 from belvedere.errors import Timeout
-from belvedere.pipeline.handle import AWAITING_LEASE
 from belvedere.readers.waiting import wait_until
 from tests.unit.cli.conftest import Cli
-from tests.unit.pipeline.held import LONG, MANY, Held
+from tests.unit.epochs.held import LONG, MANY, Held
 
 
 def test_before_its_first_epoch_a_pipeline_does_not_wait_for_itself(held_db: Database, held: Held) -> None:

@@ -17,7 +17,7 @@ from belvedere.cli.commands import COMMANDS, Listed
 from belvedere.libraries import _Late
 
 LIBRARIES = {"numpy", "pyarrow", "duckdb", "sqlglot", "pyspark", "prometheus_client", "prompt_toolkit", "pandas"}
-OURS = {"belvedere.sql.planner", "belvedere.sql.expressions", "belvedere.statements", "belvedere.pipeline.coordinator", "belvedere.cost"}
+OURS = {"belvedere.sql.planner", "belvedere.expressions", "belvedere.statements", "belvedere.epochs.coordinator", "belvedere.cost"}
 TOLD = """
 import atexit, json, sys
 atexit.register(lambda: print(json.dumps(sorted(sys.modules)), file=sys.stderr))
@@ -31,7 +31,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A table and a live view with a row each: definitions of both are read by every command."""
     path = tmp_path_factory.mktemp("start") / "shop"
     with belvedere.open(path, slots=2) as db:
-        from belvedere.pipeline.local import LocalRunner
+        from belvedere.epochs.local import LocalRunner
 
         db._runner = LocalRunner(db.store)
         db.sql("CREATE TABLE t (id INT, s STRING, d DECIMAL(10,2), PRIMARY KEY (id))")

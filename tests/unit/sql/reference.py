@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from belvedere.encoding import KeyCodec
+from belvedere.expressions import connect
 from belvedere.operators.aggregate import Aggregate
 from belvedere.operators.arrange import Arrange
 from belvedere.operators.graph import Node, Source
@@ -21,7 +22,6 @@ from belvedere.operators.select import Select
 from belvedere.operators.set_operation import SetOperation
 from belvedere.operators.sinks import BagSink, KeyedSink
 from belvedere.operators.topk import TopK
-from belvedere.sql.expressions import connect
 from belvedere.sql.planner import PlannedView
 from belvedere.types import SqlType
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from belvedere.sql.expressions.case_mapping import _EXPANDED
+from belvedere.expressions.case_mapping import _EXPANDED
 
 
 def test_the_table_has_every_character_whose_upper_case_is_several() -> None:

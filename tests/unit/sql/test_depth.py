@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import belvedere
+from belvedere.epochs.local import LocalRunner
 from belvedere.errors import BelvedereError
-from belvedere.pipeline.local import LocalRunner
 from belvedere.sql.planner import plan_view
 from tests.golden.tables import TABLES
 

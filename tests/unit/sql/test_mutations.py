@@ -11,8 +11,8 @@ import pytest
 
 import belvedere
 from belvedere.errors import BelvedereError
-from belvedere.sql.expressions import SUPPORTED
-from belvedere.sql.expressions.calls import CALLS
+from belvedere.expressions import SUPPORTED
+from belvedere.expressions.calls import CALLS
 
 WORD = re.compile(r"'[^']*'|`[^`]*`|\w+|<=>|<=|>=|<>|\|\||\s+|.")
 COLUMNS = "b boolean, i int, j int, l bigint, d double, m decimal(10,2), s string, q string, r string, x binary, dt date, ts timestamp"

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 import sqlglot
 
-from belvedere.sql.expressions import SparkSql
+from belvedere.expressions import SparkSql
 from belvedere.sql.planner import TableInfo, ViewInfo, plan_view
 from belvedere.types import BIGINT, DATE, DOUBLE, INT, STRING, Column, Schema
 from tests.unit.sql.reference import Reference, Row

@@ -10,12 +10,12 @@ from pyspark.errors import AnalysisException
 from sqlglot import exp
 
 import belvedere
+from belvedere.epochs.verify import not_recomputed
 from belvedere.errors import CatalogError, SqlError
-from belvedere.pipeline.verify import not_recomputed
+from belvedere.expressions import SparkSql
+from belvedere.expressions.calls import CALLS
+from belvedere.expressions.rules import FUNCTIONS, NODES
 from belvedere.sql.dialect import parse
-from belvedere.sql.expressions import SparkSql
-from belvedere.sql.expressions.calls import CALLS
-from belvedere.sql.expressions.rules import FUNCTIONS, NODES
 from belvedere.sql.rename import renamed
 
 AGGREGATES = (exp.Count, exp.CountIf, exp.Sum, exp.Avg, exp.Min, exp.Max, exp.RowNumber, exp.Rank, exp.DenseRank)

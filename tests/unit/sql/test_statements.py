@@ -9,8 +9,8 @@ import pytest
 
 import belvedere
 from belvedere.errors import BelvedereError, CatalogError, SchemaError, SqlError, Unsupported
+from belvedere.expressions import SparkSql
 from belvedere.sql.dialect import split
-from belvedere.sql.expressions import SparkSql
 from belvedere.sql.names import key_names, key_option
 
 SIGNS = ["x y", "v w.x", "a,b", "a`b", "it's", 'say "hi"', "back\\slash", "a;b", "(", "-- no", "größe"]

@@ -9,8 +9,8 @@ import pytest
 from sqlglot import exp
 
 import belvedere
+from belvedere.epochs.local import LocalRunner
 from belvedere.errors import BelvedereError
-from belvedere.pipeline.local import LocalRunner
 from belvedere.sql import planner
 from belvedere.sql.dialect import parse
 from belvedere.sql.planner import plan_view

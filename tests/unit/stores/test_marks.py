@@ -10,15 +10,15 @@ from pathlib import Path
 import lmdb
 import pytest
 
+from belvedere.catalog.state import Head
 from belvedere.errors import StoreError
 from belvedere.readers.cut import CatalogCache
 from belvedere.stores.embedded import EmbeddedStore, marks
-from belvedere.views.catalog import Head
 
 _HEADS = """
 import sys
 from belvedere.stores.embedded import EmbeddedStore
-from belvedere.views.catalog import Head
+from belvedere.catalog.state import Head
 with EmbeddedStore.open(sys.argv[1]) as store:
     for epoch in range(1, int(sys.argv[2]) + 1):
         store.catalog.transact(lambda t: t.put("head", Head(epoch, 0, {}).to_bytes()))

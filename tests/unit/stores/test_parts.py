@@ -15,8 +15,8 @@ import pytest
 
 import belvedere
 from belvedere.database import Database
+from belvedere.epochs.local import LocalRunner
 from belvedere.errors import StoreError
-from belvedere.pipeline.local import LocalRunner
 from belvedere.stores.embedded import EmbeddedStore, files, layout, parts
 
 PARTS = ("catalog", "base", "slots/000", "slots/001")

@@ -12,8 +12,8 @@ from rich.console import Console
 from belvedere.cli.place import is_database
 from belvedere.cli.tables import plural
 from belvedere.cli.verify import differences, verdicts
+from belvedere.epochs.verify import Verification
 from belvedere.errors import StoreError
-from belvedere.pipeline.verify import Verification
 
 NEXT = (
     ('belvedere sql "SELECT * FROM best_sellers ORDER BY revenue DESC"', ""),

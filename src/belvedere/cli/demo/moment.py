@@ -7,11 +7,11 @@ from collections import deque
 from dataclasses import dataclass
 from decimal import Decimal
 
+from belvedere.catalog.definitions import LIVE
 from belvedere.cli.demo.shop import REGIONS
 from belvedere.database import Database
 from belvedere.status import Status
 from belvedere.types import Row
-from belvedere.views.definitions import LIVE
 
 _SPAN = 2.0  # seconds over which a rate is taken
 

@@ -15,12 +15,12 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from belvedere.catalog.definitions import LIVE
 from belvedere.cli.demo.moment import Moment
 from belvedere.cli.demo.shop import LATE, VIEWS
 from belvedere.cli.status import STATES
 from belvedere.cli.tables import new_table
 from belvedere.types import Row
-from belvedere.views.definitions import LIVE
 
 _BARS = "▁▂▃▄▅▆▇█"
 _EPOCHS = 5

@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
+from belvedere.catalog.definitions import LIVE
 from belvedere.cli.demo.moment import Watch
 from belvedere.cli.demo.screen import Screen, screen
 from belvedere.cli.demo.shop import LATE, TABLE, VIEWS, Shop
 from belvedere.cli.demo.writer import Writer, writer
 from belvedere.cli.signals import Stop, stopping
 from belvedere.cli.terminal import TerminalDatabase
+from belvedere.epochs.verify import Verification
 from belvedere.errors import PipelineError
-from belvedere.pipeline.verify import Verification
-from belvedere.views.definitions import LIVE
 
 if TYPE_CHECKING:
-    from belvedere.pipeline.handle import Pipeline
+    from belvedere.epochs.handle import Pipeline
 
 _FRAME = 0.25
 _LATE_AT = 0.4  # of the streaming time

@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from belvedere.errors import SqlError, Unsupported
+from belvedere.expressions import aggregate_type
 from belvedere.operators.aggregate import Aggregate, Argument
 from belvedere.operators.results import Call
 from belvedere.operators.select import IDENTITY
 from belvedere.sql.binding import counts_rows, text_of
-from belvedere.sql.expressions import aggregate_type
 from belvedere.sql.plan.context import Context
 from belvedere.sql.plan.identity import of_columns
 from belvedere.sql.plan.nodes import WANTED

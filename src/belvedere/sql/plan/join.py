@@ -22,11 +22,11 @@ from sqlglot import exp
 
 from belvedere.encoding import MAX_KEY
 from belvedere.errors import Unsupported
+from belvedere.expressions import Typed, cast_to, common_type
 from belvedere.operators.arrange import Arrange
 from belvedere.operators.join import Join
 from belvedere.operators.select import IDENTITY, Expression
 from belvedere.sql.binding import text_of
-from belvedere.sql.expressions import Typed, cast_to, common_type
 from belvedere.sql.plan.context import Context
 from belvedere.sql.plan.identity import joined_identity, unique_on
 from belvedere.sql.plan.nodes import WANTED

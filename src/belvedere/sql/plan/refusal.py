@@ -5,8 +5,8 @@ from __future__ import annotations
 from sqlglot import exp
 
 from belvedere.errors import SqlError, Unsupported
+from belvedere.expressions import called, unknown, written_of
 from belvedere.sql.binding import text_of
-from belvedere.sql.expressions import called, unknown, written_of
 from belvedere.sql.understood import AGGREGATES, Purpose, written_part
 
 _SORT = "leave it out of the view and sort when you read it"

@@ -18,9 +18,9 @@ from sqlglot import exp
 
 from belvedere.encoding import MAX_KEY
 from belvedere.errors import SqlError, Unsupported
+from belvedere.expressions import Typed, all_of, lower, lower_condition
 from belvedere.operators.select import Expression
 from belvedere.sql.binding import VALUE, has_computed, over_values, text_of
-from belvedere.sql.expressions import Typed, all_of, lower, lower_condition
 from belvedere.types import INT, SqlType
 
 _PLAIN = re.compile(r'"c(\d+)"')

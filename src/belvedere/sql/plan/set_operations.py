@@ -11,9 +11,9 @@ from dataclasses import replace
 from sqlglot import exp
 
 from belvedere.errors import SqlError, Unsupported
+from belvedere.expressions import cast_to, common_type
 from belvedere.operators.set_operation import SetOperation
 from belvedere.sql.binding import Field
-from belvedere.sql.expressions import cast_to, common_type
 from belvedere.sql.plan.aggregation import aggregated
 from belvedere.sql.plan.context import Answer, Context
 from belvedere.sql.plan.identity import of_columns

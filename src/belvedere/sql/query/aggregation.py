@@ -14,9 +14,9 @@ from dataclasses import replace
 from sqlglot import exp
 
 from belvedere.errors import SqlError
+from belvedere.expressions import Typed, aggregate_type
+from belvedere.expressions.decimals import rescaled, unscaled
 from belvedere.sql.binding import counts_rows, text_of
-from belvedere.sql.expressions import Typed, aggregate_type
-from belvedere.sql.expressions.decimals import rescaled, unscaled
 from belvedere.sql.query.context import Context
 from belvedere.sql.query.refusal import NotAnswered
 from belvedere.sql.query.stage import Stage, column_of

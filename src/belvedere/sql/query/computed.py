@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from belvedere.errors import SqlError
+from belvedere.expressions import Typed, cast_to, common_type
 from belvedere.sql.binding import parts_of, text_of
-from belvedere.sql.expressions import Typed, cast_to, common_type
 from belvedere.sql.query.aggregation import normalised
 from belvedere.sql.query.context import Context
 from belvedere.sql.query.ordering import direction

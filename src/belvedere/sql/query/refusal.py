@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from sqlglot import exp
 
 from belvedere.errors import SqlError, Unsupported
-from belvedere.sql.expressions import UnknownFunction, called, unknown, written_of
+from belvedere.expressions import UnknownFunction, called, unknown, written_of
 from belvedere.sql.understood import AGGREGATES, Purpose, written_part
 
 _WORDS = {

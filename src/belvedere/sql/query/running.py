@@ -13,8 +13,8 @@ import duckdb
 import pyarrow as pa
 
 from belvedere.errors import SqlError
-from belvedere.operators.engine import shared
-from belvedere.sql.expressions import connect
+from belvedere.evaluation import shared
+from belvedere.expressions import connect
 from belvedere.sql.query.context import relation_name
 from belvedere.sql.query.refusal import NotAnswered
 from belvedere.sql.query.translation import Translated

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from belvedere.errors import SqlError
+from belvedere.expressions import Typed, cast_to, common_type
 from belvedere.sql.binding import Field, bind, text_of
-from belvedere.sql.expressions import Typed, cast_to, common_type
 from belvedere.sql.names import qualified
 from belvedere.sql.parentheses import is_parenthesised, joins_in
 from belvedere.sql.query.context import Context

@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from belvedere.errors import SqlError
+from belvedere.expressions import Typed, lower
+from belvedere.expressions.predicates import condition
 from belvedere.sql.binding import VALUE, Field, field_of, has_computed, no_such_column, over_values, text_of
-from belvedere.sql.expressions import Typed, lower
-from belvedere.sql.expressions.predicates import condition
 from belvedere.sql.query.refusal import NotAnswered, reworded
 from belvedere.types import SqlType
 

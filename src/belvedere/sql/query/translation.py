@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from belvedere.errors import SqlError
+from belvedere.expressions import with_room
 from belvedere.sql.binding import text_of
-from belvedere.sql.expressions import with_room
 from belvedere.sql.names import qualified
 from belvedere.sql.parentheses import is_parenthesised
 from belvedere.sql.query.context import Context

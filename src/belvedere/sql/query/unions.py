@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from belvedere.errors import SqlError
-from belvedere.sql.expressions import Typed, cast_to, common_type
+from belvedere.expressions import Typed, cast_to, common_type
 from belvedere.sql.query.aggregation import normalised
 from belvedere.sql.query.context import Context
 from belvedere.sql.query.refusal import NotAnswered

@@ -1,0 +1,131 @@
+"""Definitions of tables and views, as the catalog keeps them. Ids are never reused.
+
+A definition never changes, except that a view's nodes are bound once, when it joins.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields, replace
+from functools import lru_cache
+
+from belvedere.catalog.damage import decodes
+from belvedere.operators.graph import Node, Places, bind, error_table, from_json, to_json
+from belvedere.sql.planned import PlannedView, TableInfo, ViewInfo
+from belvedere.stores.base import TableId
+from belvedere.types import Schema
+
+REQUESTED, LOADING, LIVE, DROPPED = "requested", "loading", "live", "dropped"
+
+
+@dataclass(frozen=True, slots=True)
+class TableDefinition:
+    """`delta` is the delta auxiliary view of a table that is written without before-images, else 0."""
+
+    id: TableId
+    name: str
+    schema: Schema
+    before_images: bool = True
+    delta: TableId = 0
+
+    @property
+    def info(self) -> TableInfo:
+        return TableInfo(self.id, self.name, self.schema)
+
+    def to_bytes(self) -> bytes:
+        data = {"id": self.id, "name": self.name, "schema": self.schema.to_json()}
+        return json.dumps({**data, "before_images": self.before_images, "delta": self.delta}).encode()
+
+    @classmethod
+    @lru_cache(maxsize=4096)  # definitions never change, and every epoch reads all of them
+    @decodes("the definition of a table")
+    def from_bytes(cls, data: bytes) -> TableDefinition:
+        d = json.loads(data)
+        return cls(d["id"], d["name"], Schema.from_json(d["schema"]), d["before_images"], d["delta"])
+
+
+@dataclass(frozen=True, slots=True)
+class ViewDefinition:
+    """`bound` says that the nodes are real: ids and state tables are given when the view joins, so that it shares what is live then."""
+
+    id: int
+    name: str
+    select: str
+    key: tuple[str, ...]  # as the user named it, or ()
+    consistency: str
+    planned: PlannedView
+    created: float
+    bound: bool = False
+
+    @property
+    def schema(self) -> Schema:
+        return self.planned.schema
+
+    @property
+    def info(self) -> ViewInfo:
+        return ViewInfo(self.name, self.select, self.schema.names)
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        """The nodes that exist; none before the view has joined."""
+        return self.planned.nodes if self.bound else ()
+
+    @property
+    def error_tables(self) -> tuple[TableId, ...]:
+        return tuple(table for table in map(error_table, self.nodes) if table)
+
+    def bind(self, known: Places, new_id: Callable[[], int]) -> ViewDefinition:
+        return replace(self, planned=replace(self.planned, nodes=bind(self.planned.nodes, known, new_id)), bound=True)
+
+    def to_bytes(self) -> bytes:
+        p = self.planned
+        planned = {"schema": p.schema.to_json(), "named": p.named, "unique": p.unique, "nodes": to_json(p.nodes)}
+        planned = {**planned, "checked": p.checked, "reads": p.reads, "columns": p.columns}
+        data = {"id": self.id, "name": self.name, "select": self.select, "key": self.key, "consistency": self.consistency}
+        return json.dumps({**data, "created": self.created, "bound": self.bound, "planned": planned}).encode()
+
+    @classmethod
+    @lru_cache(maxsize=4096)
+    @decodes("the definition of a view")
+    def from_bytes(cls, data: bytes) -> ViewDefinition:
+        d = json.loads(data)
+        p = d["planned"]
+        nodes = from_json(p["nodes"])
+        texts = p["checked"], tuple(p["reads"])
+        planned = PlannedView(Schema.from_json(p["schema"]), p["named"], p["unique"], nodes, *texts, tuple(p["columns"]))
+        return cls(d["id"], d["name"], d["select"], tuple(d["key"]), d["consistency"], planned, d["created"], d["bound"])
+
+
+@dataclass(frozen=True, slots=True)
+class ViewStatus:
+    """Where a view stands: requested, loading, live since an epoch, or dropped.
+
+    While it loads: `group` are the views that are built together (by the lowest id), `building` the nodes that are new with them.
+    `origins` are the nodes from whose rows this one is loaded, and `marks` says of origins of the group up to which key that is
+    done (hex; None: all).
+    """
+
+    state: str
+    live_since: int = 0
+    loaded: int = 0
+    group: int = 0
+    building: tuple[int, ...] = ()
+    origins: tuple[int, ...] = ()
+    marks: dict[int, str | None] = field(default_factory=dict)
+
+    @property
+    def next_origin(self) -> int:
+        """The origin that is loaded next."""
+        return next(o for o in self.origins if self.marks.get(o, "") is not None)
+
+    def to_bytes(self) -> bytes:
+        return json.dumps({f.name: getattr(self, f.name) for f in fields(self)}).encode()  # asdict would copy every number
+
+    @classmethod
+    @lru_cache(maxsize=4096)
+    @decodes("the status of a view")
+    def from_bytes(cls, data: bytes) -> ViewStatus:
+        d = json.loads(data)
+        marks = {int(origin): mark for origin, mark in d["marks"].items()}
+        return cls(d["state"], d["live_since"], d["loaded"], d["group"], tuple(d["building"]), tuple(d["origins"]), marks)

@@ -1,0 +1,102 @@
+"""Views join between two epochs (rule R7): their nodes are bound, and what is new among them is loaded from what is there.
+
+    origins(new)   a base table, or a live node, whose rows feed a new node that keeps state; a join or a top-k is an origin
+                   for what stands above it, because it can give its rows as soon as its own inputs are loaded
+
+Origins are loaded one after the other, inputs first, in steps of a key range; each step is an epoch. Views that join together
+are one group: an origin is read once for all of them. A view that needs nodes of a group under way waits for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from itertools import count
+
+from belvedere.catalog.definitions import LIVE, LOADING, REQUESTED, ViewDefinition, ViewStatus
+from belvedere.catalog.state import CatalogState
+from belvedere.operators.graph import Node, Places, Source, bind, places
+from belvedere.operators.select import Select
+from belvedere.stores.base import CatalogTransaction, TableId
+
+
+def origins(nodes: Sequence[Node], building: frozenset[int]) -> tuple[int, ...]:
+    """The nodes from whose rows the new ones are loaded, in loading order: older nodes are never above younger ones."""
+    by_id = {n.id: n for n in nodes}
+    found: set[int] = set()
+    for node in nodes:
+        if node.id in building and node.stateful and not node.derived:
+            below = (_root(by_id, i) for i in node.below)
+            found |= {n.id for n in below if n.derived or isinstance(n.operator, Source) or n.id not in building}
+    return tuple(sorted(found))
+
+
+def _root(by_id: dict[int, Node], node: int) -> Node:
+    """The node below all stateless ones."""
+    found = by_id[node]
+    return _root(by_id, found.below[0]) if isinstance(found.operator, Select) else found
+
+
+def followed_tables(state: CatalogState, active: Iterable[ViewDefinition]) -> frozenset[TableId]:
+    """The base tables whose changes anybody needs now; a view whose loading has not begun needs none: it takes rows as they are then."""
+    found = {table.id for table in state.tables.values() if table.delta}
+    for view in active:
+        found |= _followed(view, state.status[view.id])
+    return frozenset(found)
+
+
+def _followed(view: ViewDefinition, status: ViewStatus) -> set[TableId]:
+    sources = {n.id: n.operator.table for n in view.nodes if isinstance(n.operator, Source)}
+    shares = any(n.id not in status.building and n.id not in sources for n in view.nodes)  # of a view that may be dropped meanwhile
+    if status.state == LIVE or shares:
+        return set(sources.values())
+    return {table for node, table in sources.items() if node in status.marks}
+
+
+def admit(t: CatalogTransaction, new_id: Callable[[], int]) -> dict[int, bool]:
+    """Requested views join: no epoch is open, so all of them start from what is committed now.
+
+    Returns the views that joined, and whether everything they need is kept already.
+    """
+    status = {int(k.split("/")[1]): ViewStatus.from_bytes(v) for k, v in t.scan("status/")}
+    requested = [view for view, s in sorted(status.items()) if s.state == REQUESTED]
+    if not requested:
+        return {}
+    active = {view: _definition(t, view) for view, s in status.items() if s.state in (LIVE, LOADING)}
+    known = places({n.id: n for v in active.values() for n in v.nodes}.values())
+    busy = {n for s in status.values() if s.state == LOADING for n in s.building}
+    busy -= {n.id for view, v in active.items() if status[view].state == LIVE for n in v.nodes}
+    joined: dict[int, ViewDefinition] = {}
+    complete = frozenset(n.id for n in known.values())
+    for view in requested:
+        definition = _definition(t, view)
+        if busy and _uses(definition, known, busy):
+            continue
+        bound = definition.bind(known, new_id)
+        t.put(f"view/{view}", bound.to_bytes())
+        joined[view] = bound
+    if joined:
+        _join(t, list(joined.values()), complete)
+    return {view: all(n.id in complete for n in bound.nodes) for view, bound in joined.items()}
+
+
+def _definition(t: CatalogTransaction, view: int) -> ViewDefinition:
+    return ViewDefinition.from_bytes(t.get(f"view/{view}") or b"")
+
+
+def _uses(view: ViewDefinition, known: Places, busy: set[int]) -> bool:
+    """Whether the view would share a node that another group is loading."""
+    trial = count(-1, -1)
+    return any(n.id in busy for n in bind(view.planned.nodes, dict(known), trial.__next__))
+
+
+def _join(t: CatalogTransaction, group: Sequence[ViewDefinition], complete: frozenset[int]) -> None:
+    """A base table's node keeps nothing, so it is never new."""
+    nodes = {n.id: n for v in group for n in v.nodes}
+    building = frozenset(n.id for n in nodes.values() if n.id not in complete and not isinstance(n.operator, Source))
+    first = min(v.id for v in group)
+    for view in group:
+        status = ViewStatus.from_bytes(t.get(f"status/{view.id}") or b"")
+        found = origins(view.nodes, building)
+        joining = replace(status, state=LOADING, group=first, building=tuple(sorted(building)), origins=found)
+        t.put(f"status/{view.id}", joining.to_bytes())

@@ -1,0 +1,77 @@
+"""Pins: epochs that long readers hold, respected by collection and by log trimming (rule R6)."""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from belvedere.catalog.state import CatalogState, read_state
+from belvedere.stores.base import CatalogTransaction, Store
+from belvedere.types import Epoch, Position
+
+PIN_SECONDS = 3600.0  # a reader that died leaves its pin no longer than this
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    epoch: Epoch
+    vector: dict[str, Position]
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A pin that is registered ("": it could not be), and the catalog at that moment: names and epoch belong together (rule R6)."""
+
+    key: str
+    pin: Pin
+    state: CatalogState
+
+
+@contextmanager
+def pinned(store: Store) -> Iterator[Held]:
+    """Hold the committed epoch: what it shows stays readable until the end of the block."""
+    held = hold(store, PIN_SECONDS)
+    try:
+        yield held
+    finally:
+        if held.key:
+            store.catalog.transact(lambda t: t.delete(held.key))
+
+
+def hold(store: Store, seconds: float) -> Held:
+    """Hold the committed epoch for some time, for a reader whose end nobody sees, such as a DataFrame.
+
+    In a store that is only read nothing can be held: if it is kept up to date elsewhere, what the epoch shows may go (Stale).
+    """
+    if store.read_only:
+        state = store.catalog.read(read_state)
+        return Held("", Pin(state.head.epoch, state.head.vector), state)
+    key = f"pin/{uuid.uuid4().hex}"
+
+    def body(t: CatalogTransaction) -> Held:
+        state = read_state(t)
+        head = state.head
+        expired = [k for k, v in t.scan("pin/") if json.loads(v)["expires"] < time.time()]
+        for old in expired:
+            t.delete(old)
+        t.put(key, json.dumps({"epoch": head.epoch, "vector": head.vector, "expires": time.time() + seconds}).encode())
+        return Held(key, Pin(head.epoch, head.vector), state)
+
+    return store.catalog.transact(body)
+
+
+def oldest_pin(store: Store, now: float) -> Pin | None:
+    return store.catalog.read(lambda t: oldest_pin_in(t, now))
+
+
+def oldest_pin_in(t: CatalogTransaction, now: float) -> Pin | None:
+    alive = [p for p in (json.loads(value) for _, value in t.scan("pin/")) if p["expires"] > now]
+    if not alive:
+        return None
+    vectors = [p["vector"] for p in alive]
+    lowest = {s: min(v.get(s, 0) for v in vectors) for s in set().union(*vectors)}
+    return Pin(min(p["epoch"] for p in alive), lowest)

@@ -1,0 +1,176 @@
+"""A running pipeline: a thread that has one epoch after the other run, until it is stopped."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import threading
+import time
+from collections import deque
+from dataclasses import dataclass
+from typing import Any
+
+from belvedere.catalog.state import Head
+from belvedere.epochs.coordinator import Coordinator, EpochReport
+from belvedere.errors import BelvedereError, LeaseLost, PipelineError, Stale, Timeout
+from belvedere.readers.waiting import check_seconds, wait_until
+from belvedere.stores.base import Store
+from belvedere.types import Position
+
+_log = logging.getLogger("belvedere")
+IDLE = 0.005  # how often a pipeline without work looks for new operations
+_UNITS = {"millisecond": 0.001, "ms": 0.001, "second": 1.0, "minute": 60.0, "hour": 3600.0}
+AWAITING_LEASE = "waiting for another coordinator to end"
+HOLDER_DEADLINE = 60.0  # a process that keeps a store's write lock for longer is ended (rule R10)
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineStatus:
+    message: str
+    is_active: bool
+    is_waiting: bool
+
+
+def interval(trigger: str | float | None) -> str | float | None:
+    """`"available_now"`, nothing, or an interval: seconds, or text such as `"500 milliseconds"` or `"2 minutes"`."""
+    if trigger == "available_now":
+        return trigger
+    if not isinstance(trigger, str):
+        check_seconds("trigger", trigger)
+        return trigger
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(\w+?)s?\s*", trigger)
+    unit = _UNITS.get(match[2].lower()) if match else None
+    if match is None or unit is None:
+        raise PipelineError(f"trigger {trigger!r} is not understood: use 'available_now', seconds, or text such as '10 seconds'")
+    seconds = float(match[1]) * unit
+    check_seconds("trigger", seconds)
+    return seconds
+
+
+class Pipeline:
+    """The handle that `start()` returns; as of Structured Streaming's queries, with epochs for batches."""
+
+    def __init__(self, coordinator: Coordinator, trigger: str | float | None = None) -> None:
+        self._coordinator, self._trigger = coordinator, interval(trigger)
+        self._stop, self._done = threading.Event(), threading.Event()
+        self._progress: deque[EpochReport] = deque(maxlen=100)
+        self._message = "starting"
+        self._process = os.getpid()
+        self._error: BaseException | None = None
+        self._checked = 0.0
+        self._thread = threading.Thread(target=self._run, name="belvedere-pipeline", daemon=True)
+        self._thread.start()
+
+    def __repr__(self) -> str:
+        return f"<Pipeline of {self._store.url}: {self._message}>"
+
+    @property
+    def is_here(self) -> bool:
+        """False in a process that was forked from the one in which it runs."""
+        return self._process == os.getpid()
+
+    @property
+    def status(self) -> PipelineStatus:
+        return PipelineStatus(self._message, not self._done.is_set(), self._message.startswith("waiting"))
+
+    @property
+    def last_progress(self) -> EpochReport | None:
+        return self._progress[-1] if self._progress else None
+
+    @property
+    def recent_progress(self) -> list[EpochReport]:
+        return list(self._progress)
+
+    @property
+    def exception(self) -> BaseException | None:
+        return self._error
+
+    def stop(self, timeout: float = 60.0) -> None:
+        """Finish the epoch under way and end; raises what ended the pipeline, if something did, and Timeout if it takes longer."""
+        check_seconds("timeout", timeout)
+        self._stop.set()
+        if not self.await_termination(timeout):
+            raise Timeout(f"after {timeout:g} s an epoch is still under way; the pipeline ends after it. Call stop() again to wait")
+
+    def await_termination(self, timeout: float | None = None) -> bool:
+        check_seconds("timeout", timeout)
+        if not self.is_here:
+            raise PipelineError(f"this pipeline runs in process {self._process}, which started it: wait for it, or stop it, there")
+        ended = self._done.wait(timeout)
+        if self._error is not None:
+            raise PipelineError(f"the pipeline ended: {self._error}") from self._error
+        return ended
+
+    def await_position(self, position: Position, timeout: float | None = None) -> bool:
+        """Wait until everything before a position of the log is in every view."""
+        check_seconds("timeout", timeout)
+
+        def reached() -> bool | None:
+            if self._error is not None:
+                raise PipelineError(f"the pipeline ended: {self._error}") from self._error
+            return sum(Head.from_bytes(self._store.catalog.get_one("head")).vector.values()) >= position or None
+
+        return wait_until(reached, timeout) is True
+
+    @property
+    def _store(self) -> Store:
+        return self._coordinator.store
+
+    def _run(self) -> None:
+        try:
+            self._loop()
+        except BaseException as error:  # whatever it is, the handle must tell
+            self._error = error
+        finally:
+            self._end()
+
+    def _loop(self) -> None:
+        while not self._stop.is_set():
+            if self._coordinator.lease is None and not self._acquired():
+                return
+            try:
+                report = self._coordinator.step()
+            except (LeaseLost, Stale):
+                self._coordinator.lease = None
+                continue
+            if report is not None:
+                self._progress.append(report)
+                self._message = f"epoch {report.epoch}: {report.operations} operations in {report.seconds:.3f} s"
+            elif self._trigger == "available_now":
+                return
+            else:
+                self._message = "waiting for operations"
+                self._look_after_holders()
+            pause = self._trigger if isinstance(self._trigger, float | int) else 0.0
+            pause = max(pause, IDLE) if report is None else pause
+            if pause:
+                self._stop.wait(pause)
+
+    def _acquired(self) -> bool:
+        if not self._coordinator.acquire():
+            self._message = AWAITING_LEASE
+            if not wait_until(lambda: self._coordinator.acquire() or None, None, self._stop):
+                return False
+        self._message = "running epochs"
+        return True
+
+    def _look_after_holders(self) -> None:
+        """What only some stores need: end a process that keeps a write lock, free the entries of dead readers."""
+        if time.monotonic() - self._checked < 1.0:
+            return
+        self._checked = time.monotonic()
+        store: Any = self._store
+        if hasattr(store, "end_stuck_holders"):
+            for process in store.end_stuck_holders(HOLDER_DEADLINE):
+                _log.warning("process %d was ended: it kept a write lock of %s for more than %g s", process, store.url, HOLDER_DEADLINE)
+        if hasattr(store, "maintain"):
+            store.maintain()
+
+    def _end(self) -> None:
+        self._message = "stopped" if self._error is None else f"failed: {self._error}"
+        try:
+            self._coordinator.release()
+        except BelvedereError as error:
+            self._error = self._error or error
+        self._done.set()

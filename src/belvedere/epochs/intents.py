@@ -1,0 +1,133 @@
+"""The ledger: lease, intents and commits, each one transaction in the store's catalog (rule R4).
+
+    lease    one coordinator at a time; a fencing number that grows with every owner
+    begin    the intent of epoch e: only under the current fence, only if none is open, only after commit e-1
+    commit   the manifest of epoch e: only under the current fence, only for the open intent
+
+Views join, and become live, inside these transactions, so always between two epochs (rule R7).
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from belvedere.catalog.definitions import DROPPED, LIVE, LOADING, TableDefinition, ViewDefinition, ViewStatus
+from belvedere.catalog.loading import admit, followed_tables
+from belvedere.catalog.state import CatalogState, bump, new_id, read_head, read_state
+from belvedere.catalog.views import make_live
+from belvedere.epochs.intent import CHANGES, LOAD, Intent, Load, Loading, engines
+from belvedere.epochs.lease import Lease, check_fence
+from belvedere.epochs.plan import EpochPlan
+from belvedere.epochs.rules import Rules
+from belvedere.errors import Stale
+from belvedere.stores.base import CatalogTransaction, Store
+from belvedere.types import Position
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What the next epoch should do, decided from one reading of the catalog; the transaction checks it again."""
+
+    kind: str
+    high: dict[str, Position]
+    load: Load | None = None
+    repair: str | None = None
+Decide = Callable[[CatalogState, list[ViewDefinition]], Choice | None]
+
+
+def begin(store: Store, lease: Lease, decide: Decide, rules: Rules, now: float) -> Intent | None:
+    """The open intent, or a new one as `decide` wishes, or None if there is nothing to do."""
+
+    def body(t: CatalogTransaction) -> Intent | None:
+        if rules.fence:
+            check_fence(t, lease)
+        found = t.get("intent")
+        head = read_head(t)
+        if found is not None and rules.one_intent:
+            return _without_dropped(t, Intent.from_bytes(found))
+        _admit(t)
+        state = read_state(t)
+        active = [v for v in state.definitions() if state.status[v.id].state in (LIVE, LOADING)]
+        choice = decide(state, active)
+        if choice is None:
+            return None
+        tables = followed_tables(state, active)
+        if choice.kind == LOAD:
+            tables |= {s for v in active for s in v.planned.sources}
+        intent = Intent(
+            epoch=head.epoch + 1,
+            id=uuid.uuid4().hex,
+            fence=lease.fence,
+            kind=choice.kind,
+            low=head.vector if rules.join_between or choice.kind != LOAD else store.base.end(),
+            high=choice.high if choice.kind == CHANGES else head.vector,
+            views=tuple(v.id for v in active),
+            tables=tuple(sorted(tables)),
+            slots=store.state.slots,
+            started=now,
+            loading=_loading(state, active, rules),
+            load=choice.load,
+            repair=choice.repair,
+            engines=engines(),
+        )
+        t.put("intent", intent.to_bytes())
+        return intent
+
+    return store.catalog.transact(body)
+
+
+def _without_dropped(t: CatalogTransaction, intent: Intent) -> Intent:
+    """An open intent that is run again leaves out views that were dropped since: the way out if one of them makes it fail.
+
+    What other views share with them is written all the same, by old attempts and new ones alike (rule R5).
+    """
+    status = {view: ViewStatus.from_bytes(t.get(f"status/{view}") or b"") for view in intent.views}
+    kept = tuple(view for view in intent.views if status[view].state != DROPPED)
+    if kept == intent.views:
+        return intent
+    loading = [status[view] for view in kept if status[view].state == LOADING]
+    smaller = replace(intent, views=kept, loading=tuple(g for g in intent.loading if any(s.group == g.group for s in loading)))
+    load = intent.load
+    if load is not None and not any(s.group == load.group and load.origin in s.origins for s in loading):
+        smaller = replace(smaller, kind=CHANGES, load=None)  # nobody is left to load for: an epoch without operations
+    t.put("intent", smaller.to_bytes())
+    return smaller
+
+
+def _admit(t: CatalogTransaction) -> None:
+    """Requested views join; those for which everything is kept already are live at once."""
+    joined = admit(t, lambda: new_id(t))
+    make_live(t, [view for view, complete in joined.items() if complete], read_head(t).epoch)
+    if joined:
+        bump(t)
+
+
+def _loading(state: CatalogState, active: list[ViewDefinition], rules: Rules) -> tuple[Loading, ...]:
+    groups: dict[int, Loading] = {}
+    for status in (state.status[v.id] for v in active):
+        if status.state == LOADING:
+            marks = status.marks if rules.watermark else dict.fromkeys(status.origins)
+            groups[status.group] = Loading(status.group, status.building, marks)
+    return tuple(groups[g] for g in sorted(groups))
+
+
+def open_intent(store: Store) -> Intent:
+    """The intent of the epoch that is open now."""
+    found = store.catalog.read(lambda t: t.get("intent"))
+    if found is None:
+        raise Stale("no epoch is open: this attempt is too late")
+    return Intent.from_bytes(found)
+
+
+def load_plan(store: Store, intent: Intent) -> EpochPlan:
+    """The definitions that an intent names; Stale if they are gone, because then so is the epoch."""
+
+    def body(t: CatalogTransaction) -> tuple[list[bytes | None], list[bytes | None]]:
+        return [t.get(f"view/{view}") for view in intent.views], [t.get(f"table/{i}") for i in intent.tables]
+
+    views, tables = store.catalog.read(body)
+    if None in views or None in tables:
+        raise Stale(f"epoch {intent.epoch} names definitions that are gone")
+    return EpochPlan.of(intent, [ViewDefinition.from_bytes(v) for v in views if v], [TableDefinition.from_bytes(v) for v in tables if v])

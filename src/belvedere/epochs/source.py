@@ -1,0 +1,104 @@
+"""Level 0: from the log, or from a base table that is being loaded, to changes of rows.
+
+A task takes the operations of the rows whose slots it owns, nets them per row, and turns values into columns. A table
+without before-images gets the row before from its delta view, which lives in the same slot (review 18).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from belvedere.catalog.definitions import TableDefinition
+from belvedere.changes.net import NetChanges, combined, net
+from belvedere.encoding import slots_of
+from belvedere.encoding.order import stable_order
+from belvedere.epochs.intent import Intent, Load
+from belvedere.errors import Dropped, Stale
+from belvedere.libraries import np, pa, pc
+from belvedere.operators.base import ID, WEIGHT, columns
+from belvedere.readers.base_rows import decode_rows, rows_as_of
+from belvedere.stores.base import LogBlock, Shard, Store, Write
+from belvedere.types import Schema
+
+ShardOf = Callable[[int], Shard]
+
+
+def read_operations(store: Store, intent: Intent, slots: Sequence[int]) -> tuple[dict[int, NetChanges], float]:
+    """Net changes per table of this epoch's log range, for rows in these slots; and the time of the last operation."""
+    blocks: dict[int, list[LogBlock]] = {}
+    last = 0.0
+    for stream, high in intent.high.items():
+        for block in store.base.read_log(stream, intent.low.get(stream, 0), high):
+            last = max(last, block.time)
+            if block.table in intent.tables:
+                blocks.setdefault(block.table, []).append(block)
+    return {table: net(_owned(found, slots, intent.slots)) for table, found in blocks.items()}, last
+
+
+def _owned(blocks: list[LogBlock], slots: Sequence[int], count: int) -> list[LogBlock]:
+    if len(slots) == count:
+        return blocks
+    owned = []
+    for b in blocks:
+        mask = pa.array(np.isin(slots_of(b.keys, count), slots))
+        before = None if b.before is None else b.before.filter(mask)
+        owned.append(LogBlock(b.stream, b.position, b.table, b.time, b.keys.filter(mask), b.values.filter(mask), before))
+    return owned
+
+
+def with_before(table: TableDefinition, changes: NetChanges, slots: Sequence[int], count: int, shard: ShardOf) -> NetChanges:
+    """Supply the rows before from the delta view, and bring it up to date."""
+    if not table.delta:
+        if changes.before is None:
+            raise Stale(f"the log of {table.name} has no before-images")
+        return changes
+    place = slots_of(changes.keys, count)
+    parts = []
+    for slot in slots:
+        mine = changes.filter(pa.array(place == slot))
+        if len(mine):
+            before = shard(slot).get_many(table.delta, mine.keys)
+            shard(slot).write(Write(table.delta, mine.keys, mine.after, before))
+            parts.append(NetChanges(mine.keys, before, mine.after))
+    return NetChanges(*(combined([getattr(p, name) for p in parts]) for name in ("keys", "before", "after")))
+
+
+def read_load(store: Store, table: TableDefinition, intent: Intent, load: Load, slots: Sequence[int], shard: ShardOf) -> NetChanges:
+    """The rows of one loading step as of the epoch before, as insertions."""
+    low, high = load.range
+    batches = _delta_rows(table, low, high, slots, shard) if table.delta else rows_as_of(store, table, intent.low, low, high)
+    keys, values = [], []
+    try:
+        for k, v in batches:
+            mask = pa.array(np.isin(slots_of(k, intent.slots), slots))
+            keys.append(k.filter(mask))
+            values.append(v.filter(mask))
+    except Dropped:
+        keys, values = [], []  # so all views that read it were dropped before, and nobody will read what is loaded here
+    merged = combined(keys)
+    order = pa.array(stable_order(merged))
+    return NetChanges(merged.take(order), pa.nulls(len(merged), pa.binary()), combined(values).take(order))
+
+
+def _delta_rows(
+    table: TableDefinition, low: bytes, high: bytes | None, slots: Sequence[int], shard: ShardOf
+) -> Iterator[tuple[pa.Array, pa.Array]]:
+    for slot in slots:
+        yield from shard(slot).scan_batches(table.delta, low, high)
+
+
+def as_changes(schema: Schema, changes: NetChanges) -> pa.Table:
+    """Rows with weights, sorted by (key, weight): the row before with -1, the row after with +1."""
+    assert changes.before is not None
+    same = pc.equal(changes.before, changes.after).fill_null(False)
+    if pc.any(same).as_py():
+        changes = changes.filter(pc.invert(same))
+    assert changes.before is not None
+    count = len(changes)
+    interleaved = np.arange(2 * count).reshape(2, count).T.ravel()
+    values = pa.concat_arrays([changes.before, changes.after])
+    order = interleaved[values.is_valid().to_numpy(zero_copy_only=False)[interleaved]]
+    keys = changes.keys.take(pa.array(order % max(count, 1)))
+    data = decode_rows(schema, keys, values.take(pa.array(order)))
+    weights = np.where(order < count, -1, 1).astype(np.int64)
+    return pa.table([*data, pa.array(weights), keys], names=[*columns(len(data)), WEIGHT, ID])

@@ -1,0 +1,43 @@
+"""The parts of a store in memory, together."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from belvedere.errors import StoreError
+from belvedere.stores.base import BaseTables, Catalog, StateTables
+from belvedere.stores.closed import Closed
+from belvedere.stores.memory.base_tables import MemoryBase
+from belvedere.stores.memory.catalog import MemoryCatalog
+from belvedere.stores.memory.state import MemoryState, Rules
+
+
+class MemoryStore:
+    def __init__(
+        self,
+        slots: int = 4,
+        streams: int = 1,
+        rules: Rules | None = None,
+        point: Callable[[str], None] = lambda what: None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        if slots < 1 or streams < 1:
+            raise StoreError(f"a store has at least one slot and one stream, not {slots} and {streams}")
+        self.url = "memory:"
+        self.read_only = False
+        self.rules = rules or Rules()
+        self.catalog: Catalog = MemoryCatalog(point)
+        self.base: BaseTables = MemoryBase(streams, self.rules, point, clock)
+        self.state: StateTables = MemoryState(slots, self.rules, point)
+
+    def rest(self) -> None:
+        pass
+
+    def close(self) -> None:
+        """Idempotent, as the rest is unreachable then. Who keeps the catalog itself is told too."""
+        closed: Any = Closed(self.url)
+        if isinstance(self.catalog, MemoryCatalog):
+            self.catalog._point = closed
+        self.catalog = self.base = self.state = closed
