@@ -1,4 +1,6 @@
-"""Writes the table of expressions in sql.md from the allow-list itself: python docs/expressions.py"""
+"""Writes the table of expressions in sql.md from the
+allow-list itself: python docs/expressions.py
+"""
 
 from __future__ import annotations
 

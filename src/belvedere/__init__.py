@@ -1,10 +1,12 @@
-"""Belvedere: materialized views in SQL over tables in key-value stores, kept correct incrementally, on Apache Spark.
+"""Belvedere: materialized views in SQL over tables in key-value stores, kept correct incrementally,
+on Apache Spark.
 
     import belvedere
     db = belvedere.open("shop")
     db.sql("CREATE TABLE orders (id STRING, region STRING, amount BIGINT, PRIMARY KEY (id))")
     db.table("orders").put({"id": "o1", "region": "emea", "amount": 7})
-    db.sql("CREATE MATERIALIZED VIEW revenue AS SELECT region, sum(amount) AS total FROM orders GROUP BY region")
+    db.sql("CREATE MATERIALIZED VIEW revenue AS SELECT region, sum(amount) AS total FROM orders
+    GROUP BY region")
     db.catch_up()
     db.view("revenue").get("emea")
 
@@ -22,7 +24,8 @@ How the code is laid out, in the order in which data flows:
     spark/        all that knows Spark: sessions, the runner of epochs, DataFrames
     stores/       plug-ins: base (the contract), memory (the specification), embedded
     cost/         what a view would cost
-    database.py, table.py, view.py, statements.py, modify.py, result.py, preview.py, status.py     what users hold
+    database.py, table.py, view.py, statements.py, modify.py, result.py, preview.py, status.py
+                  what users hold in their hands
     cli/, bench/  the command line, the benchmark
 """
 
@@ -41,7 +44,18 @@ if TYPE_CHECKING:
     from belvedere.view import View
 
 __version__ = "0.1.0"
-__all__ = ["BelvedereError", "Database", "EpochReport", "Pipeline", "Result", "Status", "Table", "Verification", "View", "open"]
+__all__ = [
+    "BelvedereError",
+    "Database",
+    "EpochReport",
+    "Pipeline",
+    "Result",
+    "Status",
+    "Table",
+    "Verification",
+    "View",
+    "open",
+]
 
 _HOMES = {
     "BelvedereError": "errors",
@@ -58,7 +72,9 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """A public name is loaded when it is first used: the command line, whose modules are below here too, needs few of them."""
+    """A public name is loaded when it is first used: the command line, whose modules are below here
+    too, needs few of them.
+    """
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     found = globals()[name] = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

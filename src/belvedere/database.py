@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, Any, Self
 from belvedere.catalog.definitions import LIVE
 from belvedere.catalog.soundness import check_sound
 from belvedere.catalog.state import CatalogState, Head, read_state
-from belvedere.errors import CatalogError, LeaseLost, PipelineError, SqlError, Stale, StoreError, Timeout
+from belvedere.errors import (
+    CatalogError,
+    LeaseLost,
+    PipelineError,
+    SqlError,
+    Stale,
+    StoreError,
+    Timeout,
+)
 from belvedere.readers.cut import CatalogCache
 from belvedere.readers.session import Token, await_token
 from belvedere.readers.waiting import check_seconds, wait_until
@@ -22,7 +30,8 @@ from belvedere.table import Table
 from belvedere.types import Position
 from belvedere.view import View
 
-# SQL and the pipeline are loaded by the calls that need them: a program that reads and writes rows starts in a fraction of the time.
+# SQL and the pipeline are loaded by the calls that need them: a program that reads and writes rows
+# starts in a fraction of the time.
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -34,7 +43,10 @@ if TYPE_CHECKING:
 
 
 class Database:
-    """Open one with `belvedere.open`. Writers, readers and the pipeline may be different processes at the same time."""
+    """Open one with `belvedere.open`.
+
+    Writers, readers and the pipeline may be different processes at the same time.
+    """
 
     def __init__(
         self,
@@ -48,7 +60,10 @@ class Database:
         check_master(master)
         check_conf(spark_conf or {})
         if spark is not None and spark_conf:
-            raise PipelineError("spark_conf is for a session of our own: give the settings to the session that you pass, or pass none")
+            raise PipelineError(
+                "spark_conf is for a session of our own: give the settings to the session that you"
+                " pass, or pass none"
+            )
         self.store = open_store(url, **options)
         try:
             check_sound(self.store)
@@ -77,7 +92,11 @@ class Database:
         return answer
 
     def table(self, name: str) -> Table:
-        return Table(self.store, self.state().table(_name("table", name)), self.wrote if self._token is not None else None)
+        return Table(
+            self.store,
+            self.state().table(_name("table", name)),
+            self.wrote if self._token is not None else None,
+        )
 
     def view(self, name: str) -> View:
         before = self.await_session if self._token is not None else None
@@ -97,11 +116,14 @@ class Database:
             self._spark = session(self.master, self.spark_conf)
         return self._spark
 
-    def catch_up(self, max_rows: int | None = None, timeout: float | None = None) -> list[EpochReport]:
+    def catch_up(
+        self, max_rows: int | None = None, timeout: float | None = None
+    ) -> list[EpochReport]:
         """Return when everything written so far is in every view, and every requested view is live.
 
-        Runs epochs itself, or waits for the coordinator that is alive. `max_rows` bounds the operations of an epoch.
-        After `timeout` seconds no epoch is begun, and if there is something left to do, Timeout is raised; with 0, at once.
+        Runs epochs itself, or waits for the coordinator that is alive. `max_rows` bounds the
+        operations of an epoch. After `timeout` seconds no epoch is begun, and if there is something
+        left to do, Timeout is raised; with 0, at once.
         """
         settings = _settings(max_rows)
         check_seconds("timeout", timeout)
@@ -127,11 +149,22 @@ class Database:
 
     def _late(self, timeout: float, target: dict[str, Position]) -> Timeout:
         vector = Head.from_bytes(self.store.catalog.get_one("head")).vector
-        behind = sum(max(0, position - vector.get(stream, 0)) for stream, position in target.items())
-        what = f"{behind:,} operation(s) are not in the views" if behind else "a view is still being built"
-        return Timeout(f"after {timeout:g} s {what}: allow more time, or keep a pipeline running", reached=vector)
+        behind = sum(
+            max(0, position - vector.get(stream, 0)) for stream, position in target.items()
+        )
+        what = (
+            f"{behind:,} operation(s) are not in the views"
+            if behind
+            else "a view is still being built"
+        )
+        return Timeout(
+            f"after {timeout:g} s {what}: allow more time, or keep a pipeline running",
+            reached=vector,
+        )
 
-    def _run_epochs(self, coordinator: Coordinator, target: dict[str, Position], deadline: float) -> Iterator[EpochReport]:
+    def _run_epochs(
+        self, coordinator: Coordinator, target: dict[str, Position], deadline: float
+    ) -> Iterator[EpochReport]:
         try:
             while time.monotonic() < deadline and (report := coordinator.step(target)) is not None:
                 yield report
@@ -147,10 +180,14 @@ class Database:
         return idle and all(vector.get(s, 0) >= p for s, p in target.items())
 
     def start(self, trigger: str | float | None = None, max_rows: int | None = None) -> Pipeline:
-        """Follow the log until `stop()`. `trigger`: "available_now", an interval in seconds, or nothing (as fast as it can)."""
+        """Follow the log until `stop()`.
+
+        `trigger`: "available_now", an interval in seconds, or nothing (as fast as it can).
+        """
         from belvedere.epochs.handle import Pipeline, interval
 
-        settings, checked = _settings(max_rows), interval(trigger)  # before Spark is started for them
+        # before Spark is started for them
+        settings, checked = _settings(max_rows), interval(trigger)
         self.state()  # of a closed database: not in the thread that would be started
         self._pipelines.append(Pipeline(self._coordinator(settings), checked))
         return self._pipelines[-1]
@@ -160,21 +197,26 @@ class Database:
         from belvedere.epochs.local import LocalRunner
 
         if self._runner is None and self.store.url.startswith("memory:"):
-            self._runner = LocalRunner(self.store)  # this process's memory cannot be shared with Spark's workers
+            # this process's memory cannot be shared with Spark's workers
+            self._runner = LocalRunner(self.store)
         return Coordinator(self.store, self._runner or self._spark_runner(), settings)
 
     def _spark_runner(self) -> Runner:
         from belvedere.epochs.width import Width
         from belvedere.spark.runner import SparkRunner
 
-        self._runner = SparkRunner(self.store, self.spark, Width(tasks=self.spark.sparkContext.defaultParallelism))
+        self._runner = SparkRunner(
+            self.store, self.spark, Width(tasks=self.spark.sparkContext.defaultParallelism)
+        )
         return self._runner
 
     # ---- sessions
 
     @contextmanager
     def session(self, timeout: float = 30.0) -> Iterator[Database]:
-        """A database whose reads of views contain its own writes; a read that would have to wait longer raises Timeout."""
+        """A database whose reads of views contain its own writes; a read that would have to wait
+        longer raises Timeout.
+        """
         check_seconds("timeout", timeout)
         inner = Database.__new__(Database)
         inner.__dict__.update(self.__dict__)
@@ -206,7 +248,9 @@ class Database:
         return verify(self.store, self.spark, name)
 
     def repair(self, view: str) -> Verification:
-        """Correct exactly the rows that `verify` finds wrong, in an epoch of its own; returns what was found."""
+        """Correct exactly the rows that `verify` finds wrong, in an epoch of its own; returns what
+        was found.
+        """
         from belvedere.epochs.coordinator import Settings
         from belvedere.epochs.repair import repair
 
@@ -219,7 +263,9 @@ class Database:
         return read_status(self.store)
 
     def close(self) -> None:
-        """Stop the pipelines that this object started, and close the store. The Spark session stays.
+        """Stop the pipelines that this object started, and close the store.
+
+        The Spark session stays.
 
         Raises Timeout, and closes nothing, if an epoch under way takes longer than a minute.
         """
@@ -253,16 +299,23 @@ def _settings(max_rows: int | None) -> Settings:
 def open(url: str | os.PathLike[str], **options: Any) -> Database:
     """Open a database: a directory (the embedded store), `belvedere:PATH`, or `memory:`.
 
-    Options: `spark` (a SparkSession), or `master` and `spark_conf` (settings, as in {"spark.driver.memory": "4g"}) for a session
-    of our own, and those of the store, for the embedded one `slots`, `map_size`, `max_size` and `read_only`.
+    Options: `spark` (a SparkSession), or `master` and `spark_conf` (settings, as in
+    {"spark.driver.memory": "4g"}) for a session of our own, and those of the store, for the
+    embedded one `slots`, `map_size`, `max_size` and `read_only`.
     """
     path = os.fspath(url) if isinstance(url, str | os.PathLike) else None
     if not isinstance(path, str):
-        raise StoreError(f"a database is opened by its path or URL, which is text: pass a str or a Path, not {type(url).__name__}")
+        raise StoreError(
+            "a database is opened by its path or URL, which is text: pass a str or a Path, not"
+            f" {type(url).__name__}"
+        )
     try:
         return Database(path, **options)
     except TypeError as error:
         if "unexpected keyword argument" not in str(error):
             raise
-        known = "spark, master, spark_conf and those of the store, for a directory slots, map_size, max_size and read_only"
+        known = (
+            "spark, master, spark_conf and those of the store, for a directory slots, map_size,"
+            " max_size and read_only"
+        )
         raise TypeError(f"there is no such option: {error}; the options are {known}") from error

@@ -1,22 +1,24 @@
 """One root error; every message says what happened and what the user can do.
 
-    BelvedereError
-    ├── SchemaError          a table or row does not fit: unknown column, wrong type, key too long
-    ├── SqlError             a statement cannot be understood
-    │   └── Unsupported      understood, but not maintained; names the construct and the way around
-    ├── CatalogError         a name exists already, or does not exist
-    ├── StoreError           the store refused: full, damaged, of another version
-    │   ├── StoreFull        no room left; nothing was written
-    │   ├── Conflict         somebody wrote the table meanwhile; nothing was written
-    │   ├── TooLarge         more than one transaction takes; nothing was written
-    │   ├── Dropped          the table was dropped; nothing was read or written
-    │   └── Damaged          bytes of the store are not what was written
-    ├── Stale                an attempt, or a reader, lives in the past (rules R1, R3); retried inside
-    ├── LeaseLost            another coordinator took over
-    ├── Timeout              waited as long as allowed; `.reached` says how far it got
-    ├── ViewNotReady         the view is still being built; `.progress` is between 0 and 1
-    ├── ViewInError          the view's expression raises for some rows; `.rows` lists them (rule R9)
-    └── PipelineError        the pipeline stopped; the cause is chained
+BelvedereError
+├── SchemaError          a table or row does not fit: unknown column, wrong type, key too long
+├── SqlError             a statement cannot be understood
+│   └── Unsupported      understood, but not maintained; names the construct and the way around
+├── CatalogError         a name exists already, or does not exist
+├── StoreError           the store refused: full, damaged, of another version
+│   ├── StoreFull        no room left; nothing was written
+│   ├── Conflict         somebody wrote the table meanwhile; nothing was written
+│   ├── TooLarge         more than one transaction takes; nothing was written
+│   ├── Dropped          the table was dropped; nothing was read or written
+│   └── Damaged          bytes of the store are not what was written
+├── Stale                an attempt, or a reader, lives in the past (rules R1, R3); retried
+                         inside
+├── LeaseLost            another coordinator took over
+├── Timeout              waited as long as allowed; `.reached` says how far it got
+├── ViewNotReady         the view is still being built; `.progress` is between 0 and 1
+├── ViewInError          the view's expression raises for some rows; `.rows` lists them (rule
+                         R9)
+└── PipelineError        the pipeline stopped; the cause is chained
 """
 
 from __future__ import annotations
@@ -40,7 +42,10 @@ class SqlError(BelvedereError):
 class Unsupported(SqlError):
     def __init__(self, construct: str, instead: str = "") -> None:
         self.construct, self.instead = construct, instead
-        super().__init__(f"{construct} is not supported in a maintained view" + (f": {instead}" if instead else ""))
+        super().__init__(
+            f"{construct} is not supported in a maintained view"
+            + (f": {instead}" if instead else "")
+        )
 
 
 class CatalogError(BelvedereError):
@@ -66,14 +71,19 @@ class TooLarge(StoreError):
 class Dropped(StoreError):
     def __init__(self, table: str | int) -> None:
         self.table = table  # its name, or its id where names are not known
-        again = f": nothing was read or written. If there is a table of that name now, get it with db.table({table!r})"
+        again = (
+            ": nothing was read or written. If there is a table of that name now, get it with"
+            f" db.table({table!r})"
+        )
         super().__init__(f"table {table} was dropped{again if isinstance(table, str) else ''}")
 
 
 class Damaged(StoreError):
     def __init__(self, what: str) -> None:
         self.what = what
-        super().__init__(f"{what}: the store is damaged there. Restore the whole directory from one backup")
+        super().__init__(
+            f"{what}: the store is damaged there. Restore the whole directory from one backup"
+        )
 
 
 class Stale(BelvedereError):
@@ -100,8 +110,14 @@ class ViewInError(BelvedereError):
     def __init__(self, view: str, rows: Sequence[dict[str, Any]], count: int | None = None) -> None:
         self.view, self.rows = view, list(rows)  # the first of them, if there are many
         first = f"; first: {self.rows[0]}" if self.rows else ""
-        what = f"view {view} is in error for {len(self.rows) if count is None else count:,} row(s){first}"
-        super().__init__(f"{what}. Correct or delete those rows of the base table; the view then recovers by itself")
+        what = (
+            f"view {view} is in error for {len(self.rows) if count is None else count:,}"
+            f" row(s){first}"
+        )
+        super().__init__(
+            f"{what}. Correct or delete those rows of the base table; the view then recovers by"
+            " itself"
+        )
 
 
 class PipelineError(BelvedereError):

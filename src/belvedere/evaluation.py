@@ -1,4 +1,6 @@
-"""Lowered expressions over Arrow batches, on DuckDB: one connection per thread, one thread per connection."""
+"""Lowered expressions over Arrow batches, on DuckDB: one connection per thread, one thread per
+connection.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ def shared() -> duckdb.DuckDBPyConnection:
 
 
 def evaluate(query: str, changes: pa.Table) -> pa.Table:
-    """The result of a query over one Arrow table that it calls `changes`, rows in the table's order."""
+    """The result of a query over one Arrow table that it calls `changes`, rows in the table's
+    order.
+    """
     connection = shared()
     connection.register("changes", changes)
     try:

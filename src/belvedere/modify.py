@@ -1,4 +1,6 @@
-"""INSERT, UPDATE and DELETE. The last two read the base table, then write, and start again if somebody wrote it meanwhile."""
+"""INSERT, UPDATE and DELETE. The last two read the base table, then write, and start again if
+somebody wrote it meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,8 @@ if TYPE_CHECKING:
     from belvedere.database import Database
 
 _TRIES = 100
-LARGEST = 1_000_000  # rows that one statement may change: it is one transaction, and an epoch contains all of it
+# rows that one statement may change: it is one transaction, and an epoch contains all of it
+LARGEST = 1_000_000
 LARGEST_BYTES = 128 << 20
 _NOTHING = Scope(())
 _UNREAD = "CAST_INVALID_INPUT"  # there is nothing more to say than which text and which type
@@ -44,8 +47,12 @@ def insert(db: Database, statement: exp.Insert) -> str:
         raise SqlError("INSERT OVERWRITE is not understood: DELETE first, then INSERT")
     only(statement, "INSERT")
     target = statement.this
-    table = db.state().table(plain_name(target.this if isinstance(target, exp.Schema) else target, "INSERT INTO"))
-    wanted = _listed(target, table) if isinstance(target, exp.Schema) else list(table.schema.columns)
+    table = db.state().table(
+        plain_name(target.this if isinstance(target, exp.Schema) else target, "INSERT INTO")
+    )
+    wanted = (
+        _listed(target, table) if isinstance(target, exp.Schema) else list(table.schema.columns)
+    )
     source = statement.expression
     if isinstance(source, exp.Values):
         rows = _values(source, wanted)
@@ -78,13 +85,28 @@ def _values(source: exp.Values, wanted: list[Column]) -> pa.Table:
     for row in source.expressions:
         cells = row.expressions if isinstance(row, exp.Tuple) else [row]
         if len(cells) != len(wanted):
-            raise SqlError(f"{sql_of(row)} has {len(cells)} value(s), {len(wanted)} are needed: {', '.join(c.name for c in wanted)}")
-        lines.append(", ".join(f"{_assigned(cell, c, _NOTHING)} AS c{i}" for i, (cell, c) in enumerate(zip(cells, wanted, strict=True))))
+            raise SqlError(
+                f"{sql_of(row)} has {len(cells)} value(s), {len(wanted)} are needed:"
+                f" {', '.join(c.name for c in wanted)}"
+            )
+        lines.append(
+            ", ".join(
+                f"{_assigned(cell, c, _NOTHING)} AS c{i}"
+                for i, (cell, c) in enumerate(zip(cells, wanted, strict=True))
+            )
+        )
     try:
-        table = evaluation.shared().sql(" UNION ALL ".join(f"SELECT {line}" for line in lines)).to_arrow_table()
+        table = (
+            evaluation.shared()
+            .sql(" UNION ALL ".join(f"SELECT {line}" for line in lines))
+            .to_arrow_table()
+        )
     except duckdb.Error as error:
         raise _wrong_value(source, wanted, error) from error
-    return pa.table([col.cast(c.type.arrow) for col, c in zip(table.columns, wanted, strict=True)], names=[c.name for c in wanted])
+    return pa.table(
+        [col.cast(c.type.arrow) for col, c in zip(table.columns, wanted, strict=True)],
+        names=[c.name for c in wanted],
+    )
 
 
 def _wrong_value(source: exp.Values, wanted: list[Column], error: duckdb.Error) -> SqlError:
@@ -96,28 +118,42 @@ def _wrong_value(source: exp.Values, wanted: list[Column], error: duckdb.Error) 
                 evaluation.shared().sql(f"SELECT {_assigned(cell, column, _NOTHING)}").fetchall()
             except duckdb.Error as found:
                 why = readable(found)
-                what = f"{sql_of(cell)} cannot be stored in column {column.name}, which is {str(column.type).upper()}"
-                return SqlError(f"{what}: nothing was inserted" if why.startswith(_UNREAD) else f"{what} ({why}): nothing was inserted")
+                what = (
+                    f"{sql_of(cell)} cannot be stored in column {column.name}, which is"
+                    f" {str(column.type).upper()}"
+                )
+                return SqlError(
+                    f"{what}: nothing was inserted"
+                    if why.startswith(_UNREAD)
+                    else f"{what} ({why}): nothing was inserted"
+                )
     return SqlError(f"the values cannot be computed: {readable(error)}")
 
 
 def _assigned(node: exp.Expression, column: Column, scope: Scope) -> str:
     if isinstance(node, exp.Var) and node.name.upper() == "DEFAULT":
-        raise Refused("DEFAULT", "INSERT", "give the value, or leave out the column: it becomes NULL")
+        raise Refused(
+            "DEFAULT", "INSERT", "give the value, or leave out the column: it becomes NULL"
+        )
     with _in_words_of("INSERT", node, "use INSERT INTO ... SELECT"):
         return str(cast_to(lower(node, scope.resolve), column.type).sql)
 
 
 @contextmanager
 def _in_words_of(statement: str, node: Any, instead: str = _FIRST) -> Iterator[None]:
-    """What the rules of expressions refuse, said of a statement: they speak of views. `instead` is the way around subqueries."""
+    """What the rules of expressions refuse, said of a statement: they speak of views.
+
+    `instead` is the way around subqueries.
+    """
     if node is not None and node.find(exp.Query, exp.Exists):
         raise Refused("a subquery", statement, instead)
     try:
         yield
     except Unsupported as error:
         changing = node is not None and any(map(is_volatile, node.walk()))
-        raise Refused(error.construct, statement, _COMPUTED if changing else error.instead) from error
+        raise Refused(
+            error.construct, statement, _COMPUTED if changing else error.instead
+        ) from error
 
 
 def _selected(db: Database, source: Any, wanted: list[Column]) -> pa.Table:
@@ -132,13 +168,18 @@ def update(db: Database, statement: exp.Update) -> str:
     only(statement, "UPDATE")
     table, scope = _target(db, statement, "UPDATE")
     sets = _assignments(statement, table, scope)
-    outputs = tuple(sets.get(c.name, Expression(f'"c{i}"', c.type, c.name, column=i)) for i, c in enumerate(table.schema.columns))
+    outputs = tuple(
+        sets.get(c.name, Expression(f'"c{i}"', c.type, c.name, column=i))
+        for i, c in enumerate(table.schema.columns)
+    )
 
     def operations(rows: pa.Table) -> tuple[pa.Array, pa.Array]:
         value_names = [c.name for c in table.schema.value_columns]
         places = [table.schema.names.index(name) for name in value_names]
         _check_nulls(table, rows)
-        values = codecs(table.schema)[1].encode([rows.column(f"c{i}") for i in places], rows=rows.num_rows)
+        values = codecs(table.schema)[1].encode(
+            [rows.column(f"c{i}") for i in places], rows=rows.num_rows
+        )
         return rows.column(ID).combine_chunks(), values
 
     return f"{_modify(db, statement, table, scope, outputs, operations)} row(s) updated"
@@ -165,7 +206,9 @@ def _target(db: Database, statement: Any, words: str) -> tuple[TableDefinition, 
     return table, scope_of(statement.this.alias_or_name, table.schema.columns, lambda i: f'"c{i}"')
 
 
-def _assignments(statement: exp.Update, table: TableDefinition, scope: Scope) -> dict[str, Expression]:
+def _assignments(
+    statement: exp.Update, table: TableDefinition, scope: Scope
+) -> dict[str, Expression]:
     if not statement.expressions:
         raise SqlError("UPDATE sets nothing: write UPDATE t SET column = value [WHERE ...]")
     sets: dict[str, Expression] = {}
@@ -176,7 +219,9 @@ def _assignments(statement: exp.Update, table: TableDefinition, scope: Scope) ->
         if column.name in sets:
             raise SqlError(f"column {column.name} is set twice: set it once")
         if column.name in table.schema.key:
-            raise SqlError(f"{column.name} is part of the key: DELETE the row and INSERT it under its new key")
+            raise SqlError(
+                f"{column.name} is part of the key: DELETE the row and INSERT it under its new key"
+            )
         with _in_words_of("UPDATE", part.expression):
             typed = cast_to(lower(part.expression, scope.resolve), column.type)
         sets[column.name] = Expression(typed.sql, column.type, sql_of(part), True)
@@ -199,7 +244,11 @@ def _modify(
             position, keys, values = _matching(db, table, select, operations)
             if not len(keys):
                 return 0
-            db.wrote(db.store.base.write(table.id, keys, values, table.before_images, unless_after=position))
+            db.wrote(
+                db.store.base.write(
+                    table.id, keys, values, table.before_images, unless_after=position
+                )
+            )
         except Conflict:
             continue
         except TooLarge:
@@ -207,22 +256,32 @@ def _modify(
         except Dropped:
             raise Dropped(table.name) from None
         return len(keys)
-    raise SqlError(f"{table.name} is written so often that this statement found no quiet moment: narrow its WHERE, or try again")
+    raise SqlError(
+        f"{table.name} is written so often that this statement found no quiet moment: narrow its"
+        " WHERE, or try again"
+    )
 
 
 def _matching(
-    db: Database, table: TableDefinition, select: Select, operations: Callable[[pa.Table], tuple[pa.Array, pa.Array]]
+    db: Database,
+    table: TableDefinition,
+    select: Select,
+    operations: Callable[[pa.Table], tuple[pa.Array, pa.Array]],
 ) -> tuple[int, pa.Array, pa.Array]:
     keys, values, count, size = [], [], 0, 0
     with db.store.base.snapshot() as snapshot:
         for k, v in snapshot.scan(table.id):
             data = decode_rows(table.schema, k, v)
             weights = pa.array(np.ones(len(k), np.int64))
-            rows, errors = select.apply(pa.table([*data, weights, k], names=[*columns(len(data)), WEIGHT, ID]))
+            rows, errors = select.apply(
+                pa.table([*data, weights, k], names=[*columns(len(data)), WEIGHT, ID])
+            )
             if errors is not None:
                 first = codecs(table.schema)[0].decode_one(errors.column(ID)[0].as_py())
                 what = select.describe(errors.column("expression")[0].as_py())
-                raise SqlError(f"{what} cannot be computed for the row with key {first}: nothing was changed")
+                raise SqlError(
+                    f"{what} cannot be computed for the row with key {first}: nothing was changed"
+                )
             count += rows.num_rows
             if count > LARGEST:
                 raise _too_many(f"more than {LARGEST} rows match")

@@ -1,7 +1,9 @@
-"""What a query shows of itself before anybody asks for its answer: a few rows if they are cheap, else its columns.
+"""What a query shows of itself before anybody asks for its answer: a few rows if they are cheap,
+else its columns.
 
-It is read by people at a prompt, but also by debuggers and logs. So it takes a second at most, it never raises, and it never waits.
-Rows are shown if all relations are short, or if the query takes its only relation row by row, so that the first rows will do.
+It is read by people at a prompt, but also by debuggers and logs. So it takes a second at most, it
+never raises, and it never waits. Rows are shown if all relations are short, or if the query takes
+its only relation row by row, so that the first rows will do.
 """
 
 from __future__ import annotations
@@ -40,8 +42,12 @@ def preview(db: Database, statement: exp.Expr, schemas: dict[str, Schema]) -> st
         if found is not None:
             return _with_rows(found)
         columns = ", ".join(f"{c.name} {c.type}" for c in translated.schema.columns)
-        return f"<{_text(statement)}: columns {columns}>\n(not computed yet: {_ALL}; a LIMIT shows the first ones)"
-    except Exception as error:  # whatever it is: who looks at an object must not be thrown out of his own code
+        return (
+            f"<{_text(statement)}: columns {columns}>\n(not computed yet: {_ALL}; a LIMIT shows the"
+            " first ones)"
+        )
+    except Exception as error:
+        # whatever it is: who looks at an object must not be thrown out of his own code
         return f"<{_text(statement)}: {' '.join(str(error).split())}>"
 
 
@@ -51,12 +57,17 @@ class _Found:
     whole: bool  # all rows of all relations were looked at
 
 
-def _rows(db: Database, statement: exp.Expr, translated: query.Translated, schemas: dict[str, Schema]) -> _Found | None:
+def _rows(
+    db: Database, statement: exp.Expr, translated: query.Translated, schemas: dict[str, Schema]
+) -> _Found | None:
     views = db.state().views
     if any(name in views for name in schemas):
         tables = at_cut(db.store, lambda cut: {name: _first_at(cut, name) for name in schemas})
     else:
-        tables = {name: _first(db.table(name).batches(size=_LOOKED_AT + 1), schemas[name]) for name in schemas}
+        tables = {
+            name: _first(db.table(name).batches(size=_LOOKED_AT + 1), schemas[name])
+            for name in schemas
+        }
     whole = all(table is not None and table.num_rows <= _LOOKED_AT for table in tables.values())
     if not whole and (None in tables.values() or not _takes_row_by_row(statement)):
         return None
@@ -71,7 +82,9 @@ def _rows(db: Database, statement: exp.Expr, translated: query.Translated, schem
 
 
 def _first_at(cut: Cut, name: str) -> pa.Table | None:
-    """The first rows of a relation at a cut, more than are looked at if there are more; None if to find them may take long."""
+    """The first rows of a relation at a cut, more than are looked at if there are more; None if to
+    find them may take long.
+    """
     table = cut.state.tables.get(name)
     if table is None:
         view = cut.state.view(name)
@@ -93,11 +106,27 @@ def _first(batches: Iterable[pa.Table], schema: Schema) -> pa.Table:
 
 def _takes_row_by_row(statement: exp.Expr) -> bool:
     """Whether rows of the answer come from single rows of one relation, each by itself."""
-    if not isinstance(statement, exp.Select) or not isinstance(statement.args["from_"].this, exp.Table):
+    if not isinstance(statement, exp.Select) or not isinstance(
+        statement.args["from_"].this, exp.Table
+    ):
         return False
-    if any(statement.args.get(part) for part in ("with_", "joins", "laterals", "group", "having", "distinct", "order", "qualify")):
+    if any(
+        statement.args.get(part)
+        for part in (
+            "with_",
+            "joins",
+            "laterals",
+            "group",
+            "having",
+            "distinct",
+            "order",
+            "qualify",
+        )
+    ):
         return False
-    return not any(node is not statement for node in statement.find_all(exp.Query, exp.AggFunc, exp.Window))
+    return not any(
+        node is not statement for node in statement.find_all(exp.Query, exp.AggFunc, exp.Window)
+    )
 
 
 @contextmanager
@@ -132,9 +161,15 @@ def _with_rows(found: _Found) -> str:
 
 def as_text(table: pa.Table) -> str:
     """The first rows as a text table."""
-    cells = [table.column_names, *([str(v) for v in row.values()] for row in table.slice(0, SHOWN).to_pylist())]
+    cells = [
+        table.column_names,
+        *([str(v) for v in row.values()] for row in table.slice(0, SHOWN).to_pylist()),
+    ]
     widths = [max(len(line[i]) for line in cells) for i in range(table.num_columns)]
-    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in cells)
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        for line in cells
+    )
 
 
 def _text(statement: exp.Expr) -> str:

@@ -1,4 +1,6 @@
-"""What a SQL statement answers: a message, rows, or a query that is run when its answer is asked for."""
+"""What a SQL statement answers: a message, rows, or a query that is run when its answer is asked
+for.
+"""
 
 from __future__ import annotations
 
@@ -74,14 +76,17 @@ class Message(Result):
 class Query(Result):
     """A SELECT over tables and views, answered from one committed cut of all of them.
 
-    A query that reads no view sees the tables as they are now; there is no cut that it could contradict.
+    A query that reads no view sees the tables as they are now; there is no cut that it could
+    contradict.
     """
 
     def __init__(self, db: Database, statement: Any) -> None:
         self._db, self._statement = db, statement
         self._names = query.relations(statement)
         state = db.state()
-        self._schemas: dict[str, Schema] = {name.lower(): state.relation(name).schema for name in self._names}
+        self._schemas: dict[str, Schema] = {
+            name.lower(): state.relation(name).schema for name in self._names
+        }
 
     def to_arrow(self) -> pa.Table:
         """The answer as an Arrow table, computed by DuckDB with Spark's types and rules."""
@@ -89,7 +94,12 @@ class Query(Result):
         if not self._reads_views():
             return query.run(translated, {n: self._db.table(n).to_arrow() for n in self._schemas})
         self._db.await_session()
-        return in_cut(self._db.store, lambda cut: query.run(translated, {name: self._relation(cut, name) for name in self._schemas}))
+        return in_cut(
+            self._db.store,
+            lambda cut: query.run(
+                translated, {name: self._relation(cut, name) for name in self._schemas}
+            ),
+        )
 
     def to_spark(self, hold: float = 600.0) -> DataFrame:
         """The same query run by Spark, for large answers; its cut is held for `hold` seconds."""
@@ -100,8 +110,13 @@ class Query(Result):
         names = {}
         for name in self._schemas:
             table = cut.state.tables.get(name)
-            frame = table_frame(cut, spark, table) if table else view_frame(store, spark, _readable(cut, name), cut.epoch)
-            names[name] = f"belvedere_{cut.epoch}_{cut.state.relation(name).id}"  # Spark's temporary views have plain names only
+            frame = (
+                table_frame(cut, spark, table)
+                if table
+                else view_frame(store, spark, _readable(cut, name), cut.epoch)
+            )
+            # Spark's temporary views have plain names only
+            names[name] = f"belvedere_{cut.epoch}_{cut.state.relation(name).id}"
             frame.createOrReplaceTempView(names[name])
         return spark.sql(renamed(self._statement, names))
 
@@ -115,7 +130,12 @@ class Query(Result):
     def _relation(self, cut: Cut, name: str) -> pa.Table:
         table = cut.state.tables.get(name)
         if table is not None:
-            return pa.concat_tables([table.schema.arrow.empty_table(), *rows_at(cut.store, table, cut.epoch, cut.vector)])
+            return pa.concat_tables(
+                [
+                    table.schema.arrow.empty_table(),
+                    *rows_at(cut.store, table, cut.epoch, cut.vector),
+                ]
+            )
         return cut.rows(_readable(cut, name))
 
 

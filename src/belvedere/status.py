@@ -1,4 +1,6 @@
-"""Status and metrics: where every view stands, derived from the store's manifests (rule R4), never from a driver's memory."""
+"""Status and metrics: where every view stands, derived from the store's manifests (rule R4), never
+from a driver's memory.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,8 @@ class ViewInfo:
     state_records: int  # of the view table and its auxiliary views
     state_bytes: int
     errors: int
-    total_rows: int = 0  # of which `loaded_rows` are loaded while the view is built, about; 0 if it is not known
+    # of which `loaded_rows` are loaded while the view is built, about; 0 if it is not known
+    total_rows: int = 0
     seconds_left: float | None = None  # until it is built, about
 
     @property
@@ -72,9 +75,20 @@ def read_status(store: Store, recent: int = 20) -> Status:
     seconds = _lag_seconds(store, committed, end)
     behind = sum(end[s] - committed[s] for s in end)
     alive = holder(store, time.time())
-    views = tuple(_view(store, state, v, behind, seconds, epochs) for v in sorted(state.definitions(), key=lambda v: v.name))
+    views = tuple(
+        _view(store, state, v, behind, seconds, epochs)
+        for v in sorted(state.definitions(), key=lambda v: v.name)
+    )
     owner = _process(alive.host, alive.pid) if alive else ""
-    return Status(store.url, state.head.epoch, sum(committed.values()), sum(end.values()), owner, views, tuple(epochs))
+    return Status(
+        store.url,
+        state.head.epoch,
+        sum(committed.values()),
+        sum(end.values()),
+        owner,
+        views,
+        tuple(epochs),
+    )
 
 
 def this_process() -> str:
@@ -92,18 +106,33 @@ def _lag_seconds(store: Store, committed: dict[str, Position], end: dict[str, Po
     for stream in end:
         if end[stream] > committed[stream]:
             try:
-                block = next(store.base.read_log(stream, committed[stream], store.base.cut(stream, committed[stream], 1)))
+                block = next(
+                    store.base.read_log(
+                        stream, committed[stream], store.base.cut(stream, committed[stream], 1)
+                    )
+                )
             except Stale:
                 continue  # epochs have moved on and the log is trimmed: there is no lag to speak of
             oldest.append(block.time)
     return max(0.0, time.time() - min(oldest)) if oldest else 0.0
 
 
-def _view(store: Store, state: CatalogState, view: ViewDefinition, behind: int, seconds: float, epochs: list[dict[str, Any]]) -> ViewInfo:
+def _view(
+    store: Store,
+    state: CatalogState,
+    view: ViewDefinition,
+    behind: int,
+    seconds: float,
+    epochs: list[dict[str, Any]],
+) -> ViewInfo:
     status = state.status[view.id]
     tables = [t for n in view.nodes for t in state_tables(n)]
-    counts = [store.state.count(slot, table) for table in tables for slot in range(store.state.slots)]
-    touched = sum(m["written"].get(str(view.planned.sink.table), 0) for m in epochs) if view.bound else 0
+    counts = [
+        store.state.count(slot, table) for table in tables for slot in range(store.state.slots)
+    ]
+    touched = (
+        sum(m["written"].get(str(view.planned.sink.table), 0) for m in epochs) if view.bound else 0
+    )
     live = status.state == LIVE
     loading = progress(store, state, status, epochs)
     if not live:  # it lacks everything that was written before it is built
@@ -136,12 +165,16 @@ def prometheus(status: Status) -> str:
     gauge("committed_epoch", "last committed epoch").set(status.epoch)
     gauge("committed_operations", "operations that are in every live view").set(status.committed)
     gauge("written_operations", "operations in the change log").set(status.written)
-    gauge("coordinator_alive", "1 if a coordinator holds the lease").set(1 if status.coordinator else 0)
+    gauge("coordinator_alive", "1 if a coordinator holds the lease").set(
+        1 if status.coordinator else 0
+    )
     per_view = {
         "view_lag_operations": "operations written but not in the view",
         "view_lag_seconds": "age of the oldest operation that is not in the view",
         "view_loaded_rows": "rows loaded while the view is or was built",
-        "view_total_rows": "rows to be loaded while the view is built, about; 0 if not known or built",
+        "view_total_rows": (
+            "rows to be loaded while the view is built, about; 0 if not known or built"
+        ),
         "view_touched_rows": "view records written by recent epochs",
         "view_state_records": "records of the view and its auxiliary views",
         "view_state_bytes": "bytes of the view and its auxiliary views",
@@ -164,7 +197,13 @@ def _last_epoch(status: Status, gauge: Any) -> None:
     last = status.epochs[-1]
     gauge("epoch_operations", "operations of the last epoch").set(last["operations"])
     gauge("epoch_changes", "changes of rows in the last epoch").set(last["changes"])
-    gauge("epoch_seconds", "from intent to commit of the last epoch").set(last["committed"] - last["started"])
-    stages = gauge("epoch_stage_seconds", "time of a stage of the last epoch, over all view managers", ("stage",))
+    gauge("epoch_seconds", "from intent to commit of the last epoch").set(
+        last["committed"] - last["started"]
+    )
+    stages = gauge(
+        "epoch_stage_seconds",
+        "time of a stage of the last epoch, over all view managers",
+        ("stage",),
+    )
     for stage, seconds in last["seconds"].items():
         stages.labels(stage).set(seconds)

@@ -1,4 +1,7 @@
-"""A base table: the rows that users write. Every write is durable, and logged for the views, when the call returns."""
+"""A base table: the rows that users write.
+
+Every write is durable, and logged for the views, when the call returns.
+"""
 
 from __future__ import annotations
 
@@ -19,15 +22,23 @@ from belvedere.readers.rows import check_limit, key_tuple
 from belvedere.stores.base import Store
 from belvedere.types import Key, Position, Row, Schema
 
-BATCH = 100_000  # operations per transaction: a larger call is several transactions, each whole or not at all; rows per read
+# operations per transaction: a larger call is several transactions, each whole or not at all; rows
+# per read
+BATCH = 100_000
 BATCH_BYTES = 32 << 20  # the same for large rows
-Operations: TypeAlias = "tuple[pa.BinaryArray, pa.BinaryArray]"  # keys, and values or NULL for deletes
+# keys, and values or NULL for deletes
+Operations: TypeAlias = "tuple[pa.BinaryArray, pa.BinaryArray]"
 
 
 class Table:
     """Rows under a key. `put` inserts or overwrites a whole row; a delete names only the key."""
 
-    def __init__(self, store: Store, definition: TableDefinition, written: Callable[[Position], None] | None = None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        definition: TableDefinition,
+        written: Callable[[Position], None] | None = None,
+    ) -> None:
         self._store, self._definition, self._written = store, definition, written
         self._keys, self._rows = codecs(definition.schema)
         self._value_names = tuple(c.name for c in definition.schema.value_columns)
@@ -36,7 +47,10 @@ class Table:
     @cached_property
     def _decode_one(self) -> DictDecoder:
         key, values = self.schema.key, self._value_names
-        columns = ((name, name in key, (key if name in key else values).index(name)) for name in self.schema.names)
+        columns = (
+            (name, name in key, (key if name in key else values).index(name))
+            for name in self.schema.names
+        )
         return dict_decoder(self._rows.types, tuple(columns))
 
     def __repr__(self) -> str:
@@ -61,7 +75,10 @@ class Table:
             if (given := row.get(column.name)) is not None:
                 values[column.name] = plain(given, column)
             elif column.name in self.schema.key or not column.nullable:
-                raise SchemaError(f"{'the key' if column.name in self.schema.key else 'column'} {column.name} must not be NULL")
+                raise SchemaError(
+                    f"{'the key' if column.name in self.schema.key else 'column'} {column.name}"
+                    " must not be NULL"
+                )
         try:
             key = self._key([values[name] for name in self.schema.key])
             value = self._rows.encode_one([values.get(name) for name in self._value_names])
@@ -71,7 +88,9 @@ class Table:
         return self._write_one(key, value)
 
     def put_many(self, rows: Any) -> Position:
-        """Insert or overwrite rows: a list of dicts, Arrow tables and batches, pandas and Polars frames."""
+        """Insert or overwrite rows: a list of dicts, Arrow tables and batches, pandas and Polars
+        frames.
+        """
         return self._write_table(to_arrow(rows, self.schema), None)
 
     def delete(self, key: Key) -> Position:
@@ -80,32 +99,47 @@ class Table:
 
     def delete_many(self, keys: Iterable[Key]) -> Position:
         if isinstance(keys, str | bytes | Mapping) or not isinstance(keys, Iterable):
-            raise SchemaError(f"expected keys as a list, got {type(keys).__name__}: for one key use delete()")
+            raise SchemaError(
+                f"expected keys as a list, got {type(keys).__name__}: for one key use delete()"
+            )
         encoded = pa.array([self._full_key(key) for key in keys], pa.binary())
         starts = range(0, len(encoded), BATCH)
         parts = (encoded[start : start + BATCH] for start in starts)
-        return self._write(((part, pa.nulls(len(part), pa.binary())) for part in parts), len(encoded))
+        return self._write(
+            ((part, pa.nulls(len(part), pa.binary())) for part in parts), len(encoded)
+        )
 
     def write_many(self, rows: Any, deletes: Any = None) -> Position:
-        """Operations in their order: rows to put, and where `deletes` is true rows of which only the key matters."""
+        """Operations in their order: rows to put, and where `deletes` is true rows of which only
+        the key matters.
+        """
         if deletes is None:
             return self.put_many(rows)
         mask = to_mask(deletes)
         return self._write_table(to_arrow(rows, self.schema, mask), mask)
 
     def _write_table(self, table: pa.Table, deletes: pa.Array | None) -> Position:
-        """Keys are checked before anything is written; values, which may be large, are encoded part by part."""
+        """Keys are checked before anything is written; values, which may be large, are encoded part
+        by part.
+        """
         keys = self._keys.encode([table.column(name) for name in self.schema.key])
         if pc.any(too_long(keys)).as_py():
-            raise SchemaError(f"row {pc.index(too_long(keys), True).as_py()}: the key is longer than {MAX_KEY} bytes")
+            raise SchemaError(
+                f"row {pc.index(too_long(keys), True).as_py()}: the key is longer than {MAX_KEY}"
+                " bytes"
+            )
         bounds = [0, *accumulate(part.num_rows for part in _parts(table))]
         parts = (self._encoded(keys, table, deletes, slice(*ends)) for ends in pairwise(bounds))
         return self._write(parts, len(keys))
 
-    def _encoded(self, keys: pa.BinaryArray, table: pa.Table, deletes: pa.Array | None, part: slice) -> Operations:
+    def _encoded(
+        self, keys: pa.BinaryArray, table: pa.Table, deletes: pa.Array | None, part: slice
+    ) -> Operations:
         rows = table.slice(part.start, part.stop - part.start)
         columns = [rows.column(name) for name in self._value_names]
-        values = self._rows.encode(columns, rows=rows.num_rows) if columns else _blank(rows.num_rows)
+        values = (
+            self._rows.encode(columns, rows=rows.num_rows) if columns else _blank(rows.num_rows)
+        )
         if deletes is not None:
             values = pc.if_else(deletes[part], pa.scalar(None, pa.binary()), values)
             values = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
@@ -138,7 +172,9 @@ class Table:
     def to_arrow(self) -> pa.Table:
         return pa.concat_tables([self.schema.arrow.empty_table(), *self.batches()])
 
-    def batches(self, prefix: Sequence[Any] | Key = (), size: int = BATCH) -> Generator[pa.Table, None, None]:
+    def batches(
+        self, prefix: Sequence[Any] | Key = (), size: int = BATCH
+    ) -> Generator[pa.Table, None, None]:
         """The same as Arrow tables of at most `size` rows, one snapshot for all of them."""
         values = key_tuple(prefix)
         low, high = prefix_range(self._keys.encode_one(values)) if values else (b"", None)
@@ -153,19 +189,28 @@ class Table:
 
     def _write_one(self, key: bytes, value: bytes | None) -> Position:
         try:
-            return self._note(self._store.base.put_one(self._definition.id, key, value, self._definition.before_images))
+            return self._note(
+                self._store.base.put_one(
+                    self._definition.id, key, value, self._definition.before_images
+                )
+            )
         except Dropped:
             raise Dropped(self.name) from None
 
     def _write(self, parts: Iterable[Operations], total: int) -> Position:
-        """Each part in a transaction of its own. One that is too large with the rows that it replaces is halved."""
+        """Each part in a transaction of its own.
+
+        One that is too large with the rows that it replaces is halved.
+        """
         done, position = 0, sum(self._store.base.end().values()) if not total else 0
         for part in parts:
             waiting = [part]
             while waiting:
                 keys, values = waiting.pop()
                 try:
-                    position = self._store.base.write(self._definition.id, keys, values, self._definition.before_images)
+                    position = self._store.base.write(
+                        self._definition.id, keys, values, self._definition.before_images
+                    )
                 except TooLarge:
                     half = len(keys) // 2
                     waiting += [(keys[half:], values[half:]), (keys[:half], values[:half])]
@@ -175,7 +220,9 @@ class Table:
                 except StoreFull as error:
                     if not done:
                         raise
-                    written = f"the first {done:,} of {total:,} rows are written, the others are not"
+                    written = (
+                        f"the first {done:,} of {total:,} rows are written, the others are not"
+                    )
                     raise StoreFull(f"{written}. For the next batch: {error}") from error
                 done += len(keys)
         return self._note(position)
@@ -189,15 +236,26 @@ class Table:
         values = key_tuple(key)
         if len(values) != len(self.schema.key):
             key = ", ".join(self.schema.key)
-            raise SchemaError(f"the key of {self.name} is ({key}): give {len(self.schema.key)} value(s), not {len(values)}")
+            raise SchemaError(
+                f"the key of {self.name} is ({key}): give {len(self.schema.key)} value(s), not"
+                f" {len(values)}"
+            )
         if any(v is None for v in values):
             raise SchemaError(f"the key of {self.name} must not be NULL")
-        return self._key([plain(value, column) for value, column in zip(values, self.schema.key_columns, strict=True)])
+        return self._key(
+            [
+                plain(value, column)
+                for value, column in zip(values, self.schema.key_columns, strict=True)
+            ]
+        )
 
     def _key(self, values: Sequence[Any]) -> bytes:
         encoded = self._keys.encode_one(values)
         if len(encoded) > MAX_KEY:
-            raise SchemaError(f"the key of this row of {self.name} is {len(encoded)} bytes long, at most {MAX_KEY} are possible")
+            raise SchemaError(
+                f"the key of this row of {self.name} is {len(encoded)} bytes long, at most"
+                f" {MAX_KEY} are possible"
+            )
         return encoded
 
     def _renamed(self, row: Row) -> Row:

@@ -47,7 +47,9 @@ _PATTERN = re.compile(r"^\s*([a-z_]+)\s*(?:\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?\s*
 
 @dataclass(frozen=True, slots=True)
 class SqlType:
-    """One of the nine column types; `precision` and `scale` are those of a decimal and 0 otherwise."""
+    """One of the nine column types; `precision` and `scale` are those of
+    a decimal and 0 otherwise.
+    """
 
     name: str
     precision: int = 0
@@ -86,7 +88,10 @@ TIMESTAMP = SqlType("timestamp")
 
 def decimal(precision: int, scale: int = 0) -> SqlType:
     if not (1 <= precision <= 38 and 0 <= scale <= precision):
-        raise SchemaError(f"decimal({precision},{scale}) is out of range: use 1 <= precision <= 38 and 0 <= scale <= precision")
+        raise SchemaError(
+            f"decimal({precision},{scale}) is out of range: use 1 <= precision <= 38 and 0 <= scale"
+            " <= precision"
+        )
     return SqlType("decimal", precision, scale)
 
 
@@ -167,9 +172,14 @@ class Schema:
         raise SchemaError(f"there is no column {name!r}: the columns are {', '.join(self.names)}")
 
     def to_json(self) -> dict[str, Any]:
-        return {"columns": [[c.name, str(c.type), c.nullable] for c in self.columns], "key": list(self.key)}
+        return {
+            "columns": [[c.name, str(c.type), c.nullable] for c in self.columns],
+            "key": list(self.key),
+        }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Schema:
-        columns = tuple(Column(name, parse_type(kind), nullable) for name, kind, nullable in data["columns"])
+        columns = tuple(
+            Column(name, parse_type(kind), nullable) for name, kind, nullable in data["columns"]
+        )
         return cls(columns, tuple(data["key"]))

@@ -22,16 +22,31 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-_Point = tuple[Hashable, PointRead, Epoch, CatalogState]  # how to read, while the catalog's mark is this one
+# how to read, while the catalog's mark is this one
+_Point = tuple[Hashable, PointRead, Epoch, CatalogState]
 
 
 class View:
-    """Reads of one view. `before` is called before every read: a session waits there for its own writes."""
+    """Reads of one view.
+
+    `before` is called before every read: a session waits there for its own writes.
+    """
 
     def __init__(
-        self, store: Store, cache: CatalogCache, name: str, spark: Callable[[], SparkSession], before: Callable[[], None] | None = None
+        self,
+        store: Store,
+        cache: CatalogCache,
+        name: str,
+        spark: Callable[[], SparkSession],
+        before: Callable[[], None] | None = None,
     ) -> None:
-        self._store, self._cache, self.name, self._spark, self._before = store, cache, name, spark, before
+        self._store, self._cache, self.name, self._spark, self._before = (
+            store,
+            cache,
+            name,
+            spark,
+            before,
+        )
         self._mark, self._point = store.catalog.mark, cast(_Point | None, None)
         self._definition()
 
@@ -65,11 +80,16 @@ class View:
         yield from (table if limit is None else table.slice(0, limit)).to_pylist()
 
     def to_arrow(self, prefix: Sequence[Any] | Key = ()) -> pa.Table:
-        """All rows that the view's SELECT would return, duplicates included, in no particular order."""
+        """All rows that the view's SELECT would return, duplicates included, in no particular
+        order.
+        """
         return self._rows(key_tuple(prefix), ordered=False)
 
     def batches(self, prefix: Sequence[Any] | Key = ()) -> Generator[pa.Table, None, None]:
-        """The same in parts of at most 100,000 rows. All are of one cut, which is held until the last is taken."""
+        """The same in parts of at most 100,000 rows.
+
+        All are of one cut, which is held until the last is taken.
+        """
         if self._before is not None:
             self._before()
         with open_cut(self._store) as cut:
@@ -103,7 +123,11 @@ class View:
     def _prepared(self, point: _Point | None) -> _Point:
         """What is known anew when something has been committed; definitions change rarely."""
         mark, epoch, state = self._cache.current()
-        read = point[1] if point is not None and point[3] is state else point_read(self._store.state, self._readable(state))
+        read = (
+            point[1]
+            if point is not None and point[3] is state
+            else point_read(self._store.state, self._readable(state))
+        )
         return mark, read, epoch, state
 
     def _readable(self, state: CatalogState) -> ViewDefinition:

@@ -1,4 +1,6 @@
-"""The table that expressions are compared on: one column per type, or two, full of edge values; and shapes to compose at random."""
+"""The table that expressions are compared on: one column per type, or two, full of edge values; and
+shapes to compose at random.
+"""
 
 from __future__ import annotations
 
@@ -33,12 +35,55 @@ COLUMNS = {
     "tu": "timestamp",
 }
 INTS = [None, 0, 1, -1, 2, 7, -7, 12, 255, 2147483647, -2147483648]
-BIGINTS = [None, 0, 1, -1, 3, -1000, 1005, 2147483648, 9007199254740993, 9223372036854775807, -9223372036854775808]
+BIGINTS = [
+    None,
+    0,
+    1,
+    -1,
+    3,
+    -1000,
+    1005,
+    2147483648,
+    9007199254740993,
+    9223372036854775807,
+    -9223372036854775808,
+]
 DOUBLES = [
-    *(None, 0.0, -0.0, 1.5, -2.5, 2.675, 1.005, 0.285, 1e-5, -0.4, 100.0, 1e20, -1e300, 5e-324, 123456789.125, 9.223372036854775807e18),
+    *(
+        None,
+        0.0,
+        -0.0,
+        1.5,
+        -2.5,
+        2.675,
+        1.005,
+        0.285,
+        1e-5,
+        -0.4,
+        100.0,
+        1e20,
+        -1e300,
+        5e-324,
+        123456789.125,
+        9.223372036854775807e18,
+    ),
     *(float("nan"), float("inf"), float("-inf"), 2147483647.9, 4503599627370497.5, 0.1, 1e16),
 ]
-DECIMALS = [None, "0", "0.01", "-0.01", "1.50", "-2.50", "12.34", "3", "99999999.99", "-99999999.99", "0.05", "2.55", "-7"]
+DECIMALS = [
+    None,
+    "0",
+    "0.01",
+    "-0.01",
+    "1.50",
+    "-2.50",
+    "12.34",
+    "3",
+    "99999999.99",
+    "-99999999.99",
+    "0.05",
+    "2.55",
+    "-7",
+]
 SMALL = [None, "0", "0.001", "-0.005", "1.500", "99.999", "-99.999", "3", "0.5"]
 WIDE = [
     None,
@@ -169,7 +214,13 @@ TIMES = [
         "2024-02-29 12:34:56.789012",
         "2024-12-31 23:59:59",
     ),
-    *("1900-01-01 00:00:00.000001", "0001-01-01 00:00:00", "9999-12-31 23:59:59.999999", "2024-03-10 02:30:00", "1960-06-15 10:11:12.345"),
+    *(
+        "1900-01-01 00:00:00.000001",
+        "0001-01-01 00:00:00",
+        "9999-12-31 23:59:59.999999",
+        "2024-03-10 02:30:00",
+        "1960-06-15 10:11:12.345",
+    ),
 ]
 ROWS = 62
 
@@ -206,17 +257,24 @@ EDGES: dict[str, Sequence[Any]] = {
 
 
 def edge_table() -> pa.Table:
-    """Column c of row r is edge value r of its list; the second column of a type is turned a little further on every lap."""
+    """Column c of row r is edge value r of its list; the second column of a type is turned a little
+    further on every lap.
+    """
     columns: dict[str, list[Any]] = {"id": list(range(ROWS))}
     for name, values in EDGES.items():
         lap = 1 if name in ("j", "k", "e", "t", "du", "tu", "n") else 0
-        columns[name] = [values[(row + lap * (row // len(values) * 3 + 1)) % len(values)] for row in range(ROWS)]
-    schema = pa.schema([("id", pa.int64()), *((name, parse_type(kind).arrow) for name, kind in COLUMNS.items())])
+        columns[name] = [
+            values[(row + lap * (row // len(values) * 3 + 1)) % len(values)] for row in range(ROWS)
+        ]
+    schema = pa.schema(
+        [("id", pa.int64()), *((name, parse_type(kind).arrow) for name, kind in COLUMNS.items())]
+    )
     return pa.table(columns, schema=schema)
 
 
-# {x} is replaced by a random expression of that column's kind; a leaf is a column. Spark evaluates the first operand of NULLIF
-# and BETWEEN below the whole query, outside of the try, so there it is a column.
+# {x} is replaced by a random expression of that column's kind; a leaf is a column. Spark evaluates
+# the first operand of NULLIF and BETWEEN below the whole query, outside of the try, so there it is
+# a column.
 KINDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "i": (
         ("i", "j"),

@@ -1,6 +1,8 @@
-"""Every example of the allow-list, and random compositions, in Spark and in DuckDB: same types, values and raising rows.
+"""Every example of the allow-list, and random compositions, in Spark and in DuckDB: same types,
+values and raising rows.
 
-Spark has no TRY, but try_to_binary swallows any error below it: that tells the raising rows of many expressions in one job.
+Spark has no TRY, but try_to_binary swallows any error below it: that tells the raising rows of many
+expressions in one job.
 """
 
 from __future__ import annotations
@@ -36,7 +38,9 @@ def resolve(column: exp.Column) -> Typed:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one engine makes of an expression: type, and per row a comparable value or the word raises."""
+    """What one engine makes of an expression: type, and per row a comparable value or the word
+    raises.
+    """
 
     type: str
     values: list[Any]
@@ -47,7 +51,9 @@ def comparable(column: pa.ChunkedArray, raising: set[int]) -> list[Any]:
         column = column.cast(pa.int64())
     elif pa.types.is_date32(column.type):
         column = column.cast(pa.int32())
-    return ["raises" if row in raising else _bits(value) for row, value in enumerate(column.to_pylist())]
+    return [
+        "raises" if row in raising else _bits(value) for row, value in enumerate(column.to_pylist())
+    ]
 
 
 def _bits(value: Any) -> Any:
@@ -61,8 +67,16 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     folder = tmp_path_factory.mktemp("warehouse")
     os.environ["PYSPARK_PYTHON"] = sys.executable
     mine = SparkContext._active_spark_context is None
-    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").config("spark.log.level", "OFF")
-    session = builder.config("spark.driver.memory", "1g").config("spark.sql.warehouse.dir", str(folder)).getOrCreate()
+    builder = (
+        SparkSession.builder.master("local[2]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.log.level", "OFF")
+    )
+    session = (
+        builder.config("spark.driver.memory", "1g")
+        .config("spark.sql.warehouse.dir", str(folder))
+        .getOrCreate()
+    )
     settings = {
         "spark.sql.ansi.enabled": "true",
         "spark.sql.session.timeZone": "UTC",
@@ -85,7 +99,11 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 
 def without(rows: set[int], sql: str) -> str:
-    return f"CASE WHEN id IN ({', '.join(map(str, sorted(rows)))}) THEN NULL ELSE {sql} END" if rows else sql
+    return (
+        f"CASE WHEN id IN ({', '.join(map(str, sorted(rows)))}) THEN NULL ELSE {sql} END"
+        if rows
+        else sql
+    )
 
 
 def raising_rows(table: pa.Table, index: int) -> set[int]:
@@ -94,13 +112,26 @@ def raising_rows(table: pa.Table, index: int) -> set[int]:
 
 def in_spark(session: SparkSession, expressions: Sequence[str]) -> list[Outcome]:
     def run(columns: list[str]) -> Any:
-        return session.sql(f"SELECT {', '.join(f'{c} AS c{n}' for n, c in enumerate(columns))} FROM edges ORDER BY id")
+        return session.sql(
+            f"SELECT {', '.join(f'{c} AS c{n}' for n, c in enumerate(columns))} FROM edges ORDER"
+            " BY id"
+        )
 
-    flags = run([f"(try_to_binary(coalesce(CAST(({e}) AS string), 'x'), 'utf-8') IS NULL)" for e in expressions]).toArrow()
+    flags = run(
+        [
+            f"(try_to_binary(coalesce(CAST(({e}) AS string), 'x'), 'utf-8') IS NULL)"
+            for e in expressions
+        ]
+    ).toArrow()
     raising = [raising_rows(flags, n) for n in range(len(expressions))]
     frame = run([without(rows, f"({e})") for rows, e in zip(raising, expressions, strict=True)])
-    values, kinds = frame.toArrow(), [field.dataType.simpleString() for field in frame.schema.fields]
-    return [Outcome(kinds[n], comparable(values.column(n), raising[n])) for n in range(len(expressions))]
+    values, kinds = (
+        frame.toArrow(),
+        [field.dataType.simpleString() for field in frame.schema.fields],
+    )
+    return [
+        Outcome(kinds[n], comparable(values.column(n), raising[n])) for n in range(len(expressions))
+    ]
 
 
 def in_duckdb(expressions: Sequence[Typed]) -> list[Outcome]:
@@ -119,7 +150,9 @@ def in_duckdb(expressions: Sequence[Typed]) -> list[Outcome]:
 
     def evaluated(typed: Typed) -> Outcome:
         assert typed.type is not None
-        raising = raising_rows(run(f"TRY({{'v': {typed.sql}}}) IS NULL"), 0) if typed.raises else set()
+        raising = (
+            raising_rows(run(f"TRY({{'v': {typed.sql}}}) IS NULL"), 0) if typed.raises else set()
+        )
         column = run(without(raising, typed.sql)).column(0)
         assert column.type == typed.type.arrow, f"{typed.sql} is {column.type} and not {typed.type}"
         return Outcome(str(typed.type), comparable(column, raising))
@@ -130,10 +163,14 @@ def in_duckdb(expressions: Sequence[Typed]) -> list[Outcome]:
 def differences(session: SparkSession, expressions: Sequence[str]) -> list[str]:
     lowered = [lower(parse(e), resolve) for e in expressions]
     found = []
-    for text, typed, expected, actual in zip(expressions, lowered, in_spark(session, expressions), in_duckdb(lowered), strict=True):
+    for text, typed, expected, actual in zip(
+        expressions, lowered, in_spark(session, expressions), in_duckdb(lowered), strict=True
+    ):
         if expected.type != actual.type:
             found.append(f"{text:60} spark {expected.type}, duckdb {actual.type}")
-        rows = [n for n, (a, b) in enumerate(zip(expected.values, actual.values, strict=True)) if a != b]
+        rows = [
+            n for n, (a, b) in enumerate(zip(expected.values, actual.values, strict=True)) if a != b
+        ]
         if rows:
             names = sorted({c.name for c in parse(text).find_all(exp.Column)})
             data = edge_table().slice(rows[0], 1).to_pylist()[0]
@@ -188,14 +225,21 @@ def test_what_spark_does_not_understand_is_refused(spark: SparkSession) -> None:
 
 def test_every_function_that_is_understood_is_one_of_sparks(spark: SparkSession) -> None:
     known = {row[0] for row in spark.sql("SHOW ALL FUNCTIONS").collect()}
-    assert CALLS.keys() - known <= {"extract", "timestampadd", "timestampdiff"}  # these three are grammar
+    # these three are grammar
+    assert CALLS.keys() - known <= {"extract", "timestampadd", "timestampdiff"}
     assert not FOREIGN & known
 
 
-UNITS = "YEAR YYYY YY Y QUARTER Q MONTH MM MON M WEEK W DAY DD D HOUR H MINUTE SECOND S MILLISECOND MS MICROSECOND US NS DECADE"
+UNITS = (
+    "YEAR YYYY YY Y QUARTER Q MONTH MM MON M WEEK W DAY DD D HOUR H MINUTE SECOND S MILLISECOND MS"
+    " MICROSECOND US NS DECADE"
+)
 
 
-@pytest.mark.parametrize("call", ["trunc(date '2024-05-17', '{}')", "date_trunc('{}', timestamp '2024-05-17 13:14:15.123456')"])
+@pytest.mark.parametrize(
+    "call",
+    ["trunc(date '2024-05-17', '{}')", "date_trunc('{}', timestamp '2024-05-17 13:14:15.123456')"],
+)
 def test_the_units_that_spark_does_not_know_are_refused(spark: SparkSession, call: str) -> None:
     calls = [call.format(unit) for unit in UNITS.split()]
     answers = spark.sql(f"SELECT {', '.join(calls)}").collect()[0]
@@ -225,7 +269,11 @@ def test_random_compositions_mean_the_same_in_spark_and_duckdb(spark: SparkSessi
     chance = random.Random(int(os.environ.get("BELVEDERE_SEED", "1")))
     expressions: list[str] = []
     while len(expressions) < 240:
-        text = composed(chance, chance.choice("ildmsb" if chance.random() < 0.8 else ["dt", "ts"]), chance.choice((2, 2, 3)))
+        text = composed(
+            chance,
+            chance.choice("ildmsb" if chance.random() < 0.8 else ["dt", "ts"]),
+            chance.choice((2, 2, 3)),
+        )
         if text not in expressions and len(text) < 400 and accepted(text):
             expressions.append(text)
     found = differences(spark, expressions)

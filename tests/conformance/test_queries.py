@@ -1,4 +1,6 @@
-"""Queries in Spark and through `translate` and `run`: same types, same rows, and what fails there fails here."""
+"""Queries in Spark and through `translate` and `run`: same types, same rows, and what fails there
+fails here.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ NAN, INF = float("nan"), float("inf")
 
 def rows(schema: dict[str, pa.DataType], *data: tuple[Any, ...]) -> pa.Table:
     columns = list(zip(*data, strict=True)) if data else [[] for _ in schema]
-    return pa.table([pa.array(c, t) for c, t in zip(columns, schema.values(), strict=True)], names=list(schema))
+    return pa.table(
+        [pa.array(c, t) for c, t in zip(columns, schema.values(), strict=True)], names=list(schema)
+    )
 
 
 SALES = {
@@ -46,13 +50,67 @@ SALES = {
 TABLES = {
     "sales": rows(
         SALES,
-        (1, "north", 3, Decimal("10.50"), 1.5, date(2024, 1, 31), datetime(2024, 1, 31, 10, tzinfo=UTC), True),
-        (2, "north", None, Decimal("0.01"), -0.0, date(2024, 2, 29), datetime(2024, 2, 29, 23, 59, 59, 999999, UTC), False),
+        (
+            1,
+            "north",
+            3,
+            Decimal("10.50"),
+            1.5,
+            date(2024, 1, 31),
+            datetime(2024, 1, 31, 10, tzinfo=UTC),
+            True,
+        ),
+        (
+            2,
+            "north",
+            None,
+            Decimal("0.01"),
+            -0.0,
+            date(2024, 2, 29),
+            datetime(2024, 2, 29, 23, 59, 59, 999999, UTC),
+            False,
+        ),
         (3, "south", 7, None, 0.0, None, None, None),
-        (4, None, 2, Decimal("99.99"), NAN, date(1969, 12, 31), datetime(1969, 12, 31, 23, tzinfo=UTC), True),
-        (5, "south", 2, Decimal("-3.33"), None, date(2024, 1, 31), datetime(2024, 1, 31, 10, tzinfo=UTC), True),
-        (6, "east", 0, Decimal("5.00"), -INF, date(9999, 12, 31), datetime(2000, 1, 1, tzinfo=UTC), False),
-        (7, "East", -5, Decimal("5.00"), NAN, date(2024, 3, 1), datetime(2024, 3, 1, tzinfo=UTC), None),
+        (
+            4,
+            None,
+            2,
+            Decimal("99.99"),
+            NAN,
+            date(1969, 12, 31),
+            datetime(1969, 12, 31, 23, tzinfo=UTC),
+            True,
+        ),
+        (
+            5,
+            "south",
+            2,
+            Decimal("-3.33"),
+            None,
+            date(2024, 1, 31),
+            datetime(2024, 1, 31, 10, tzinfo=UTC),
+            True,
+        ),
+        (
+            6,
+            "east",
+            0,
+            Decimal("5.00"),
+            -INF,
+            date(9999, 12, 31),
+            datetime(2000, 1, 1, tzinfo=UTC),
+            False,
+        ),
+        (
+            7,
+            "East",
+            -5,
+            Decimal("5.00"),
+            NAN,
+            date(2024, 3, 1),
+            datetime(2024, 3, 1, tzinfo=UTC),
+            None,
+        ),
         (8, None, 3, Decimal("10.50"), 2.25, None, datetime(2024, 1, 31, 10, tzinfo=UTC), True),
     ),
     "regions": rows(
@@ -64,7 +122,13 @@ TABLES = {
         ("south", "Deep South", 2, 2.25),
     ),
     "big": rows(
-        {"k": pa.int32(), "l": pa.int64(), "w": pa.decimal128(38, 2), "n": pa.decimal128(5, 3), "s": pa.string()},
+        {
+            "k": pa.int32(),
+            "l": pa.int64(),
+            "w": pa.decimal128(38, 2),
+            "n": pa.decimal128(5, 3),
+            "s": pa.string(),
+        },
         (1, 2**62, Decimal("99999999999999999999999999999999999.99"), Decimal("1.005"), "2"),
         (1, 2**62 - 1, Decimal("0.01"), Decimal("-0.006"), "10"),
         (2, -(2**63), None, Decimal("2.000"), "x"),
@@ -271,7 +335,11 @@ def listed(text: str) -> list[str]:
 def spark() -> Iterator[SparkSession]:
     os.environ["PYSPARK_PYTHON"] = sys.executable
     mine = SparkContext._active_spark_context is None
-    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").config("spark.log.level", "OFF")
+    builder = (
+        SparkSession.builder.master("local[2]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.log.level", "OFF")
+    )
     # The whole test is shorter than the second compiler needs to pay off.
     builder = builder.config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1")
     session = builder.config("spark.driver.memory", "1g").getOrCreate()
@@ -279,7 +347,8 @@ def spark() -> Iterator[SparkSession]:
         "spark.sql.ansi.enabled": "true",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "1",
-        "spark.sql.leafNodeDefaultParallelism": "1",  # rows stay in order, so sums of doubles have one value
+        # rows stay in order, so sums of doubles have one value
+        "spark.sql.leafNodeDefaultParallelism": "1",
         # Compiling a hundred plans for eight rows would take most of the time.
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",
@@ -303,7 +372,11 @@ def spark() -> Iterator[SparkSession]:
 def here(text: str) -> pa.Table:
     query = parse(text)
     names = [name.lower() for name in relations(query)]
-    schemas = {n: Schema(tuple(Column(f.name, from_arrow(f.type)) for f in TABLES[n].schema)) for n in names if n in TABLES}
+    schemas = {
+        n: Schema(tuple(Column(f.name, from_arrow(f.type)) for f in TABLES[n].schema))
+        for n in names
+        if n in TABLES
+    }
     return run(translate(query, schemas), {n: TABLES[n] for n in schemas})
 
 

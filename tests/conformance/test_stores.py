@@ -1,4 +1,6 @@
-"""Every store keeps the contract of `stores.base`: one test per sentence, run against each store that can run here."""
+"""Every store keeps the contract of `stores.base`: one test per sentence, run against each store
+that can run here.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ LAST_TABLE = 2**32 - 1
 
 @pytest.fixture(params=["memory", "embedded"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    opened = open_store("memory:" if request.param == "memory" else str(tmp_path / "store"), slots=2)
+    opened = open_store(
+        "memory:" if request.param == "memory" else str(tmp_path / "store"), slots=2
+    )
     yield opened
     opened.close()
 
@@ -28,7 +32,12 @@ def binary(*values: bytes | None) -> pa.BinaryArray:
     return pa.array(values, pa.binary())
 
 
-def apply(store: Store, operations: list[tuple[bytes, bytes | None]], table: int = TABLE, before_images: bool = True) -> int:
+def apply(
+    store: Store,
+    operations: list[tuple[bytes, bytes | None]],
+    table: int = TABLE,
+    before_images: bool = True,
+) -> int:
     keys, values = zip(*operations, strict=True)
     return store.base.write(table, binary(*keys), binary(*values), before_images)
 
@@ -38,20 +47,34 @@ def log_of(store: Store, low: int = 0, high: int | None = None) -> list[LogBlock
 
 
 def rows_of(
-    store: Store, table: int = TABLE, low: bytes = b"", high: bytes | None = None, batch: int = 100_000
+    store: Store,
+    table: int = TABLE,
+    low: bytes = b"",
+    high: bytes | None = None,
+    batch: int = 100_000,
 ) -> list[tuple[bytes, bytes]]:
     with store.base.snapshot() as snapshot:
         return flat(snapshot.scan(table, low, high, batch))
 
 
 def flat(batches: Iterator[tuple[pa.BinaryArray, pa.BinaryArray]]) -> list[tuple[bytes, bytes]]:
-    return [pair for keys, values in batches for pair in zip(keys.to_pylist(), values.to_pylist(), strict=True)]
+    return [
+        pair
+        for keys, values in batches
+        for pair in zip(keys.to_pylist(), values.to_pylist(), strict=True)
+    ]
 
 
 def under(
-    shard: Shard, prefixes: list[bytes], limit: int | None = None, batch: int = 100_000, table: int = TABLE
+    shard: Shard,
+    prefixes: list[bytes],
+    limit: int | None = None,
+    batch: int = 100_000,
+    table: int = TABLE,
 ) -> list[tuple[int, bytes, bytes]]:
-    """What `scan_prefixes` gives, checked to come in batches that are not empty and not too long."""
+    """What `scan_prefixes` gives, checked to come in batches that are not empty
+    and not too long.
+    """
     found: list[tuple[int, bytes, bytes]] = []
     for numbers, keys, values in shard.scan_prefixes(table, binary(*prefixes), limit, batch):
         assert 0 < len(numbers) == len(keys) == len(values) <= batch
@@ -59,7 +82,9 @@ def under(
     return found
 
 
-def write_epoch(store: Store, epoch: int, changes: dict[bytes, bytes | None], table: int = TABLE, slot: int = 0) -> None:
+def write_epoch(
+    store: Store, epoch: int, changes: dict[bytes, bytes | None], table: int = TABLE, slot: int = 0
+) -> None:
     """One whole attempt: read as of e-1, write, commit."""
     shard = store.state.shard(slot, epoch)
     buffer(shard, changes, table)
@@ -97,7 +122,11 @@ def test_a_transaction_sees_its_own_writes_and_is_there_afterwards(store: Store)
         return transaction.scan("view/")
 
     assert store.catalog.transact(body) == [("view/1", b"a"), ("view/2", b"b")]
-    assert store.catalog.read(lambda transaction: transaction.scan("")) == [("view/1", b"a"), ("view/2", b"b"), ("views", b"x")]
+    assert store.catalog.read(lambda transaction: transaction.scan("")) == [
+        ("view/1", b"a"),
+        ("view/2", b"b"),
+        ("views", b"x"),
+    ]
 
 
 def test_a_body_that_raises_writes_nothing(store: Store) -> None:
@@ -139,7 +168,10 @@ def test_the_mark_of_a_catalog_changes_with_every_transaction_and_only_then(stor
         store.catalog.read(lambda transaction: transaction.get("n"))
         store.catalog.get_one("n")
         assert store.catalog.mark() == marks[-1]
-        assert store.catalog.read_marked(lambda transaction: transaction.get("n")) == (marks[-1], b"%d" % number)
+        assert store.catalog.read_marked(lambda transaction: transaction.get("n")) == (
+            marks[-1],
+            b"%d" % number,
+        )
     assert len(set(marks)) == len(marks)
 
 
@@ -152,7 +184,9 @@ def test_a_catalog_value_may_have_almost_a_megabyte(store: Store) -> None:
 # ---------------------------------------------------------------- base tables
 
 
-def test_operations_are_applied_in_their_order_and_logged_with_the_rows_before(store: Store) -> None:
+def test_operations_are_applied_in_their_order_and_logged_with_the_rows_before(
+    store: Store,
+) -> None:
     assert apply(store, [(b"k", b"1"), (b"a", b"x"), (b"k", b"2"), (b"k", None), (b"k", b"3")]) == 5
     assert apply(store, [(b"a", None), (b"never", None)]) == 7
     assert rows_of(store) == [(b"k", b"3")]
@@ -160,10 +194,23 @@ def test_operations_are_applied_in_their_order_and_logged_with_the_rows_before(s
     assert (first.stream, first.position, first.end, first.table) == ("log", 0, 5, TABLE)
     assert (second.position, second.end) == (5, 7)
     assert first.before is not None
-    on_k = [row for row in zip(*(c.to_pylist() for c in (first.keys, first.values, first.before)), strict=True) if row[0] == b"k"]
+    on_k = [
+        row
+        for row in zip(
+            *(c.to_pylist() for c in (first.keys, first.values, first.before)), strict=True
+        )
+        if row[0] == b"k"
+    ]
     assert on_k == [(b"k", b"1", None), (b"k", b"2", b"1"), (b"k", None, b"2"), (b"k", b"3", None)]
     assert second.before is not None
-    assert sorted(zip(second.keys.to_pylist(), second.values.to_pylist(), second.before.to_pylist(), strict=True)) == [
+    assert sorted(
+        zip(
+            second.keys.to_pylist(),
+            second.values.to_pylist(),
+            second.before.to_pylist(),
+            strict=True,
+        )
+    ) == [
         (b"a", None, b"x"),
         (b"never", None, None),
     ]
@@ -183,8 +230,17 @@ def test_put_one_is_a_write_of_one_operation(store: Store) -> None:
     assert store.base.put_one(TABLE, b"k", None, before_images=True) == 3
     assert store.base.put_one(TABLE, b"k", None, before_images=True) == 4
     assert rows_of(store) == []
-    found = [(b.position, b.keys.to_pylist(), b.values.to_pylist(), b.before.to_pylist()) for b in log_of(store) if b.before is not None]
-    assert found == [(0, [b"k"], [b"1"], [None]), (1, [b"k"], [b"22"], [b"1"]), (2, [b"k"], [None], [b"22"]), (3, [b"k"], [None], [None])]
+    found = [
+        (b.position, b.keys.to_pylist(), b.values.to_pylist(), b.before.to_pylist())
+        for b in log_of(store)
+        if b.before is not None
+    ]
+    assert found == [
+        (0, [b"k"], [b"1"], [None]),
+        (1, [b"k"], [b"22"], [b"1"]),
+        (2, [b"k"], [None], [b"22"]),
+        (3, [b"k"], [None], [None]),
+    ]
 
 
 def test_a_write_of_nothing_logs_nothing(store: Store) -> None:
@@ -197,7 +253,10 @@ def test_sliced_arrays_are_written_as_they_look(store: Store) -> None:
     keys, values = binary(b"zz", b"b", b"a", b"yy"), binary(None, b"1", None, b"x")
     store.base.write(TABLE, keys.slice(1, 2), values.slice(1, 2), True)
     (block,) = log_of(store)
-    assert sorted(zip(block.keys.to_pylist(), block.values.to_pylist(), strict=True)) == [(b"a", None), (b"b", b"1")]
+    assert sorted(zip(block.keys.to_pylist(), block.values.to_pylist(), strict=True)) == [
+        (b"a", None),
+        (b"b", b"1"),
+    ]
     assert rows_of(store) == [(b"b", b"1")]
 
 
@@ -208,7 +267,9 @@ def test_log_blocks_carry_the_time_of_the_write(store: Store) -> None:
     assert 1e9 < first <= second
 
 
-def test_unless_after_raises_if_the_table_was_written_meanwhile_and_writes_nothing(store: Store) -> None:
+def test_unless_after_raises_if_the_table_was_written_meanwhile_and_writes_nothing(
+    store: Store,
+) -> None:
     position = apply(store, [(b"k", b"1")])
     apply(store, [(b"k", b"other")], table=OTHER)
     assert store.base.write(TABLE, binary(b"k"), binary(b"2"), True, unless_after=position) == 3
@@ -236,7 +297,12 @@ def test_a_snapshot_shows_all_operations_before_its_position_and_no_others(store
         assert snapshot.position == 3
         assert snapshot.get(TABLE, b"a") == b"1"
         assert snapshot.get(TABLE, b"c") is None
-        assert snapshot.get_many(TABLE, binary(b"b", b"c", b"a", b"a")).to_pylist() == [b"2", None, b"1", b"1"]
+        assert snapshot.get_many(TABLE, binary(b"b", b"c", b"a", b"a")).to_pylist() == [
+            b"2",
+            None,
+            b"1",
+            b"1",
+        ]
         assert flat(snapshot.scan(TABLE)) == [(b"a", b"1"), (b"b", b"2")]
         assert flat(snapshot.scan(OTHER)) == [(b"a", b"o")]
     assert rows_of(store) == [(b"a", b"later"), (b"b", b"2"), (b"c", b"later")]
@@ -244,7 +310,10 @@ def test_a_snapshot_shows_all_operations_before_its_position_and_no_others(store
 
 @pytest.mark.parametrize("table", [1, TABLE, LAST_TABLE])
 def test_scans_respect_bounds_tables_and_batch_sizes(store: Store, table: int) -> None:
-    keys = [*sorted(bytes([i, j]) for i in (0, 1, 127, 255) for j in range(0, 256, 5)), b"\xff\xff\xff"]
+    keys = [
+        *sorted(bytes([i, j]) for i in (0, 1, 127, 255) for j in range(0, 256, 5)),
+        b"\xff\xff\xff",
+    ]
     apply(store, [(key, b"v" + key) for key in reversed(keys)], table=table)
     apply(store, [(b"", b"empty"), (b"\xff" * 20, b"last")], table=table)
     for neighbour in {table - 1, table + 1} - {0, 2**32}:
@@ -259,7 +328,9 @@ def test_scans_respect_bounds_tables_and_batch_sizes(store: Store, table: int) -
         (b"\x7f", None),
         (b"\xff", b""),
     ]:
-        inside = [(key, value) for key, value in expected if low <= key and (high is None or key < high)]
+        inside = [
+            (key, value) for key, value in expected if low <= key and (high is None or key < high)
+        ]
         assert rows_of(store, table, low, high) == inside
         assert rows_of(store, table, low, high, batch=7) == inside
     with store.base.snapshot() as snapshot:
@@ -270,11 +341,15 @@ def test_the_log_is_read_from_block_to_block(store: Store) -> None:
     ends = [0, *(apply(store, [(b"k%d" % i, b"v")] * (i + 1)) for i in range(100))]
     assert store.base.end() == {"log": ends[-1]}
     for low, high in [(0, 100), (3, 10), (99, 100), (5, 5)]:
-        assert [block.position for block in store.base.read_log("log", ends[low], ends[high])] == ends[low:high]
+        assert [
+            block.position for block in store.base.read_log("log", ends[low], ends[high])
+        ] == ends[low:high]
     assert list(store.base.read_log("log", ends[-1], ends[-1] + 10)) == []
 
 
-def test_a_cut_is_the_largest_boundary_within_the_rows_or_the_end_of_the_first_block(store: Store) -> None:
+def test_a_cut_is_the_largest_boundary_within_the_rows_or_the_end_of_the_first_block(
+    store: Store,
+) -> None:
     assert store.base.cut("log", 0, 10) == 0
     ends = [0]
     for size in (3, 1, 1, 10, 2, 5):
@@ -283,14 +358,21 @@ def test_a_cut_is_the_largest_boundary_within_the_rows_or_the_end_of_the_first_b
         for rows in range(30):
             after = [end for end in ends if end > low]
             within = [end for end in after if end <= low + rows]
-            assert store.base.cut("log", low, rows) == (max(within) if within else after[0] if after else low), (low, rows)
+            assert store.base.cut("log", low, rows) == (
+                max(within) if within else after[0] if after else low
+            ), (low, rows)
 
 
 @pytest.mark.parametrize("before_images", [True, False])
-def test_a_cut_by_size_has_at_most_so_many_bytes_or_one_block(store: Store, before_images: bool) -> None:
+def test_a_cut_by_size_has_at_most_so_many_bytes_or_one_block(
+    store: Store, before_images: bool
+) -> None:
     draw = random.Random(5)
     for _ in range(25):
-        operations = [(b"k%d" % draw.randrange(9), b"v" * draw.choice([0, 10, 900])) for _ in range(draw.choice([1, 1, 3, 20]))]
+        operations = [
+            (b"k%d" % draw.randrange(9), b"v" * draw.choice([0, 10, 900]))
+            for _ in range(draw.choice([1, 1, 3, 20]))
+        ]
         apply(store, operations, before_images=before_images)
     blocks = {block.position: block for block in log_of(store)}
     for low in blocks:
@@ -312,7 +394,10 @@ def test_the_rows_of_a_table_are_counted(store: Store) -> None:
     draw, rows = random.Random(7), {}
     assert store.base.count(TABLE) == 0
     for _ in range(60):
-        operations = [(b"k%d" % draw.randrange(30), draw.choice([b"v", b"w", None])) for _ in range(draw.choice([1, 2, 15]))]
+        operations = [
+            (b"k%d" % draw.randrange(30), draw.choice([b"v", b"w", None]))
+            for _ in range(draw.choice([1, 2, 15]))
+        ]
         if len(operations) == 1:
             store.base.put_one(TABLE, *operations[0], before_images=True)
         else:
@@ -322,7 +407,9 @@ def test_the_rows_of_a_table_are_counted(store: Store) -> None:
     assert store.base.count(TABLE + 1) == 0
 
 
-def test_a_table_written_without_looking_at_its_rows_is_counted_rightly_or_not_at_all(store: Store) -> None:
+def test_a_table_written_without_looking_at_its_rows_is_counted_rightly_or_not_at_all(
+    store: Store,
+) -> None:
     apply(store, [(b"a", b"1"), (b"b", b"1")], before_images=False)
     apply(store, [(b"b", b"2"), (b"c", b"1")], before_images=False)
     assert store.base.count(TABLE) in (3, None)
@@ -331,8 +418,10 @@ def test_a_table_written_without_looking_at_its_rows_is_counted_rightly_or_not_a
 def test_operations_that_are_too_large_together_write_nothing(store: Store) -> None:
     half = b"x" * (65 << 20)
     store.base.put_one(TABLE, b"a", half, before_images=True)
-    end = store.base.put_one(TABLE, b"b", half + half, before_images=True)  # one operation is never too large
-    for operations in ([(b"c", half), (b"d", half)], [(b"a", None), (b"b", None)]):  # by their values, or by the rows before
+    # one operation is never too large
+    end = store.base.put_one(TABLE, b"b", half + half, before_images=True)
+    # by their values, or by the rows before
+    for operations in ([(b"c", half), (b"d", half)], [(b"a", None), (b"b", None)]):
         with pytest.raises(TooLarge):
             apply(store, operations)
     assert store.base.end() == {"log": end}
@@ -461,14 +550,21 @@ def test_an_attempt_reads_as_of_the_epoch_before(store: Store) -> None:
     write_epoch(store, 2, {b"a": b"2", b"b": None, b"c": b"2"})
     shard = store.state.shard(0, 3)
     assert (shard.slot, shard.epoch) == (0, 3)
-    assert shard.get_many(TABLE, binary(b"a", b"b", b"c", b"d")).to_pylist() == [b"2", None, b"2", None]
+    assert shard.get_many(TABLE, binary(b"a", b"b", b"c", b"d")).to_pylist() == [
+        b"2",
+        None,
+        b"2",
+        None,
+    ]
     assert list(shard.scan(TABLE, b"", None)) == [(b"a", b"2"), (b"c", b"2")]
     assert list(shard.scan(TABLE, b"", None, reverse=True)) == [(b"c", b"2"), (b"a", b"2")]
     assert flat(shard.scan_batches(TABLE, b"", None)) == [(b"a", b"2"), (b"c", b"2")]
     shard.close()
 
 
-def test_reads_are_the_same_before_during_and_after_another_attempt_of_the_epoch(store: Store) -> None:
+def test_reads_are_the_same_before_during_and_after_another_attempt_of_the_epoch(
+    store: Store,
+) -> None:
     write_epoch(store, 1, {b"%03d" % i: b"old%d" % i for i in range(0, 300, 2)})
     shard = store.state.shard(0, 2)
 
@@ -487,7 +583,12 @@ def test_reads_are_the_same_before_during_and_after_another_attempt_of_the_epoch
         ]
 
     first = everything()
-    write_epoch(store, 2, {b"%03d" % i: None if i % 3 == 0 else b"new%d" % i for i in range(0, 300, 5)} | {b"000": None, b"299x": b"new"})
+    write_epoch(
+        store,
+        2,
+        {b"%03d" % i: None if i % 3 == 0 else b"new%d" % i for i in range(0, 300, 5)}
+        | {b"000": None, b"299x": b"new"},
+    )
     assert everything() == first
     assert as_of(store, 2) != as_of(store, 1)
 
@@ -497,7 +598,12 @@ def test_lazy_scans_go_on_while_another_attempt_of_the_epoch_commits(store: Stor
     scan = store.state.shard(0, 2).scan(TABLE, b"", None)
     backwards = store.state.shard(0, 2).scan(TABLE, b"", None, reverse=True)
     seen, seen_backwards = [next(scan)], [next(backwards)]
-    write_epoch(store, 2, {b"%05d" % i: None for i in range(20_000)} | {b"%05dx" % i: b"new" for i in range(0, 20_000, 7)})
+    write_epoch(
+        store,
+        2,
+        {b"%05d" % i: None for i in range(20_000)}
+        | {b"%05dx" % i: b"new" for i in range(0, 20_000, 7)},
+    )
     seen.extend(scan)
     seen_backwards.extend(backwards)
     assert [key for key, _ in seen] == [b"%05d" % i for i in range(20_000)]
@@ -510,9 +616,15 @@ def test_prefix_scans_go_on_while_another_attempt_of_the_epoch_commits(store: St
     expected = under(store.state.shard(0, 2), prefixes.to_pylist())
     scan = store.state.shard(0, 2).scan_prefixes(TABLE, prefixes, batch=10)
     batches = [next(scan)]
-    write_epoch(store, 2, {b"%03d/%02d" % (i, j): None if j % 2 else b"new" for i in range(100) for j in range(30)})
+    write_epoch(
+        store,
+        2,
+        {b"%03d/%02d" % (i, j): None if j % 2 else b"new" for i in range(100) for j in range(30)},
+    )
     batches += scan
-    assert [number for numbers, _, _ in batches for number in numbers.tolist()] == [number for number, _, _ in expected]
+    assert [number for numbers, _, _ in batches for number in numbers.tolist()] == [
+        number for number, _, _ in expected
+    ]
     assert flat(batch[1:] for batch in batches) == [record[1:] for record in expected]
 
 
@@ -593,7 +705,11 @@ def test_a_table_is_written_at_most_once_per_shard(store: Store) -> None:
 def test_a_write_may_be_empty_or_sliced(store: Store) -> None:
     shard = store.state.shard(0, 1)
     shard.write(Write(TABLE, binary(), binary(), binary()))
-    keys, values, before = binary(b"0", b"a", b"b", b"z"), binary(None, b"1", b"2", None), binary(b"x", None, None, b"x")
+    keys, values, before = (
+        binary(b"0", b"a", b"b", b"z"),
+        binary(None, b"1", b"2", None),
+        binary(b"x", None, None, b"x"),
+    )
     shard.write(Write(OTHER, keys.slice(1, 2), values.slice(1, 2), before.slice(1, 2)))
     shard.commit()
     assert as_of(store, 1) == {}
@@ -608,7 +724,15 @@ def test_scans_start_at_the_first_or_last_record_of_a_range(store: Store) -> Non
     write_epoch(store, 1, {b"x": b"other table"}, OTHER)
     write_epoch(store, 1, {b"x": b"other table"}, TABLE - 1)
     shard = store.state.shard(0, 2)
-    for low, high in [(b"", None), (b"g010", b"g050"), (b"g", b"h"), (b"h", None), (b"h", b"i"), (b"z", b"a"), (b"g050", b"g050\x00")]:
+    for low, high in [
+        (b"", None),
+        (b"g010", b"g050"),
+        (b"g", b"h"),
+        (b"h", None),
+        (b"h", b"i"),
+        (b"z", b"a"),
+        (b"g050", b"g050\x00"),
+    ]:
         inside = [(key, b"v" + key) for key in keys if low <= key and (high is None or key < high)]
         assert list(shard.scan(TABLE, low, high)) == inside
         assert list(shard.scan(TABLE, low, high, reverse=True)) == inside[::-1]
@@ -619,21 +743,40 @@ def test_scans_start_at_the_first_or_last_record_of_a_range(store: Store) -> Non
 
 def test_prefix_scans_give_the_records_of_each_prefix_and_its_number(store: Store) -> None:
     sizes = {b"a": 3, b"b": 0, b"c": 700, b"c\x00": 1, b"d": 40, b"\xfe\xff": 5, b"\xff": 2}
-    keys = sorted({name + b"|%04d" % i for name, size in sizes.items() for i in range(size)} | {b"e", b"e\xff", b"e\xff\xff", b"f"})
+    keys = sorted(
+        {name + b"|%04d" % i for name, size in sizes.items() for i in range(size)}
+        | {b"e", b"e\xff", b"e\xff\xff", b"f"}
+    )
     write_epoch(store, 1, {key: b"v" + key for key in keys})
     write_epoch(store, 1, {b"a|x": b"other table"}, OTHER)
     write_epoch(store, 1, {b"a|x": b"other table"}, TABLE - 1)
     shard = store.state.shard(0, 2)
     long = b"c" + b"\xfe" * 600  # longer than a store's keys
-    several, odd = [b"a", b"b", b"c", b"d|", b"e", b"e\xff", b"f"], [b"c\x00|", b"c|03", long, b"c\xff", b"\xfe", b"\xff"]
+    several, odd = (
+        [b"a", b"b", b"c", b"d|", b"e", b"e\xff", b"f"],
+        [
+            b"c\x00|",
+            b"c|03",
+            long,
+            b"c\xff",
+            b"\xfe",
+            b"\xff",
+        ],
+    )
     for prefixes in ([b""], several, odd, [b"b"], [b"g", b"h"], [keys[0], keys[9], keys[-1]]):
         for limit, batch in [(None, 100_000), (None, 3), (1, 100_000), (5, 4), (64, 100), (0, 10)]:
             found = under(shard, prefixes, limit, batch)
-            inside = [[(i, key, b"v" + key) for key in keys if p <= key < p + b"\xff"][:limit] for i, p in enumerate(prefixes)]
+            inside = [
+                [(i, key, b"v" + key) for key in keys if p <= key < p + b"\xff"][:limit]
+                for i, p in enumerate(prefixes)
+            ]
             assert found == [record for part in inside for record in part]
     assert under(shard, [b"a"], table=LAST_TABLE) == []
     write_epoch(store, 2, {b"a": b"1", b"\xff\x00": b"2"}, LAST_TABLE)
-    assert under(store.state.shard(0, 3), [b"", b"\xff"], table=LAST_TABLE) == [(0, b"a", b"1"), (1, b"\xff\x00", b"2")]
+    assert under(store.state.shard(0, 3), [b"", b"\xff"], table=LAST_TABLE) == [
+        (0, b"a", b"1"),
+        (1, b"\xff\x00", b"2"),
+    ]
 
 
 def test_slots_are_apart(store: Store) -> None:
@@ -657,7 +800,10 @@ def test_an_epoch_may_skip_a_slot(store: Store) -> None:
 def test_readers_see_every_epoch_that_is_kept(store: Store) -> None:
     contents: dict[int, dict[bytes, bytes]] = {0: {}}
     for epoch in range(1, 8):
-        changes = {b"%d" % (i % 13): None if (i + epoch) % 4 == 0 else b"%d" % epoch for i in range(epoch * 2, epoch * 5)}
+        changes = {
+            b"%d" % (i % 13): None if (i + epoch) % 4 == 0 else b"%d" % epoch
+            for i in range(epoch * 2, epoch * 5)
+        }
         write_epoch(store, epoch, changes)
         merged = contents[epoch - 1] | changes
         contents[epoch] = {key: value for key, value in merged.items() if value is not None}
@@ -665,9 +811,13 @@ def test_readers_see_every_epoch_that_is_kept(store: Store) -> None:
         reader = store.state.reader(0, epoch)
         keys = [b"%d" % i for i in range(15)]
         assert dict(flat(reader.scan(TABLE))) == expected
-        assert flat(reader.scan(TABLE, b"1", b"2")) == sorted(item for item in expected.items() if b"1" <= item[0] < b"2")
+        assert flat(reader.scan(TABLE, b"1", b"2")) == sorted(
+            item for item in expected.items() if b"1" <= item[0] < b"2"
+        )
         assert [get_one(store, epoch, key) for key in keys] == [expected.get(key) for key in keys]
-        assert reader.get_many(TABLE, binary(*keys)).to_pylist() == [expected.get(key) for key in keys]
+        assert reader.get_many(TABLE, binary(*keys)).to_pylist() == [
+            expected.get(key) for key in keys
+        ]
         reader.close()
 
 
@@ -690,7 +840,9 @@ def test_a_reader_does_not_see_the_epoch_that_is_being_written(store: Store) -> 
 
 def test_collecting_raises_the_floors_and_readers_below_raise(store: Store) -> None:
     for epoch in range(1, 6):
-        write_epoch(store, epoch, {b"a": b"%d" % epoch, b"t": None if epoch == 2 else b"%d" % epoch})
+        write_epoch(
+            store, epoch, {b"a": b"%d" % epoch, b"t": None if epoch == 2 else b"%d" % epoch}
+        )
     reader = store.state.reader(0, 2)
     store.state.collect(0, 3)
     status = store.state.status(0)

@@ -1,4 +1,6 @@
-"""The embedded store does what the store in memory does, in any order of steps: epochs, retries, late attempts, readers, collection."""
+"""The embedded store does what the store in memory does, in any order of steps: epochs, retries,
+late attempts, readers, collection.
+"""
 
 from __future__ import annotations
 
@@ -32,12 +34,22 @@ def binary(items: list[bytes | None] | list[bytes]) -> pa.BinaryArray:
 
 
 def listed(batches: Any) -> list[tuple[bytes, bytes]]:
-    return [pair for found, values in batches for pair in zip(found.to_pylist(), values.to_pylist(), strict=True)]
+    return [
+        pair
+        for found, values in batches
+        for pair in zip(found.to_pylist(), values.to_pylist(), strict=True)
+    ]
 
 
-def prefixed(shard: Shard, table: int, prefixes: list[bytes], limit: int | None) -> list[tuple[int, bytes, bytes]]:
+def prefixed(
+    shard: Shard, table: int, prefixes: list[bytes], limit: int | None
+) -> list[tuple[int, bytes, bytes]]:
     batches = shard.scan_prefixes(table, binary(prefixes), limit, batch=2)
-    return [r for ns, ks, vs in batches for r in zip(ns.tolist(), ks.to_pylist(), vs.to_pylist(), strict=True)]
+    return [
+        r
+        for ns, ks, vs in batches
+        for r in zip(ns.tolist(), ks.to_pylist(), vs.to_pylist(), strict=True)
+    ]
 
 
 def outcome(call: Callable[[], Any]) -> Any:
@@ -63,7 +75,10 @@ class Agreeing(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.folder = tempfile.mkdtemp()
-        self.stores: tuple[Store, Store] = (MemoryStore(slots=1), EmbeddedStore.open(self.folder, slots=1, map_size=1 << 24))
+        self.stores: tuple[Store, Store] = (
+            MemoryStore(slots=1),
+            EmbeddedStore.open(self.folder, slots=1, map_size=1 << 24),
+        )
 
     def teardown(self) -> None:
         self.stores[1].close()
@@ -79,7 +94,8 @@ class StateAgrees(Agreeing):
     def __init__(self) -> None:
         super().__init__()
         self.committed = 0
-        self.content: dict[tuple[int, int], dict[bytes, bytes | None]] = {}  # of an epoch and table: rule R5
+        # of an epoch and table: rule R5
+        self.content: dict[tuple[int, int], dict[bytes, bytes | None]] = {}
         self.attempts: list[Attempt] = []
 
     # ------------------------------------------------------------ attempts
@@ -92,7 +108,10 @@ class StateAgrees(Agreeing):
     @rule(data=st.data(), table=tables, low=keys, high=bounds)
     def read(self, data: st.DataObject, table: int, low: bytes, high: bytes | None) -> None:
         attempt = data.draw(st.sampled_from(self.attempts))
-        expected, found = (outcome(lambda shard=shard: self.reads(shard, table, low, high)) for shard in attempt.shards)
+        expected, found = (
+            outcome(lambda shard=shard: self.reads(shard, table, low, high))
+            for shard in attempt.shards
+        )
         assert found == expected
 
     @staticmethod
@@ -116,7 +135,9 @@ class StateAgrees(Agreeing):
     def buffer(self, attempt: Attempt, table: int, new: dict[bytes, bytes | None]) -> None:
         wanted = sorted(self.content.setdefault((attempt.epoch, table), new).items())
         touched, after = binary([key for key, _ in wanted]), binary([value for _, value in wanted])
-        before = [outcome(lambda shard=shard: shard.get_many(table, touched)) for shard in attempt.shards]
+        before = [
+            outcome(lambda shard=shard: shard.get_many(table, touched)) for shard in attempt.shards
+        ]
         assert before[0] == before[1]
         if before[0] is not Stale:
             attempt.buffered.add(table)
@@ -133,7 +154,9 @@ class StateAgrees(Agreeing):
 
     @rule(new=st.tuples(changes, changes))
     def finish_epoch(self, new: tuple[dict[bytes, bytes | None], ...]) -> None:
-        """What a coordinator does: run one attempt of the open epoch to its end, then call the epoch committed."""
+        """What a coordinator does: run one attempt of the open epoch to its end, then call the
+        epoch committed.
+        """
         attempt = Attempt(self.stores, self.committed + 1)
         for table, table_changes in zip(TABLES, new, strict=True):
             self.buffer(attempt, table, table_changes)
@@ -165,7 +188,9 @@ class StateAgrees(Agreeing):
 
     @invariant()
     def floors_and_counts_are_equal(self) -> None:
-        self.agree(lambda store: (store.state.status(0).write_floor, store.state.status(0).history_floor))
+        self.agree(
+            lambda store: (store.state.status(0).write_floor, store.state.status(0).history_floor)
+        )
         self.agree(lambda store: [store.state.count(0, table) for table in TABLES])
 
 
@@ -175,10 +200,20 @@ class BaseAgrees(Agreeing):
         self.ends = [0]
 
     @rule(
-        table=tables, operations=st.lists(st.tuples(keys, values), max_size=5), images=st.booleans(), unless=st.none() | st.integers(0, 20)
+        table=tables,
+        operations=st.lists(st.tuples(keys, values), max_size=5),
+        images=st.booleans(),
+        unless=st.none() | st.integers(0, 20),
     )
-    def base_write(self, table: int, operations: list[tuple[bytes, bytes | None]], images: bool, unless: int | None) -> None:
-        operations.sort(key=lambda operation: operation[0])  # the order of different rows within a block is the store's choice
+    def base_write(
+        self,
+        table: int,
+        operations: list[tuple[bytes, bytes | None]],
+        images: bool,
+        unless: int | None,
+    ) -> None:
+        # the order of different rows within a block is the store's choice
+        operations.sort(key=lambda operation: operation[0])
         arrays = binary([key for key, _ in operations]), binary([value for _, value in operations])
         end = self.agree(lambda store: store.base.write(table, *arrays, images, unless))
         if isinstance(end, int) and end > self.ends[-1]:
@@ -203,24 +238,42 @@ class BaseAgrees(Agreeing):
 
     @invariant()
     def the_log_can_be_read_from_the_same_positions(self) -> None:
-        self.agree(lambda store: [outcome(lambda low=low: store.base.cut("log", low, 1)) for low in self.ends])
+        self.agree(
+            lambda store: [
+                outcome(lambda low=low: store.base.cut("log", low, 1)) for low in self.ends
+            ]
+        )
 
     @rule(data=st.data(), rows=st.integers(0, 10))
     def read_log(self, data: st.DataObject, rows: int) -> None:
-        low, high = sorted(data.draw(st.tuples(st.sampled_from(self.ends), st.sampled_from(self.ends))))
+        low, high = sorted(
+            data.draw(st.tuples(st.sampled_from(self.ends), st.sampled_from(self.ends)))
+        )
         self.agree(lambda store: store.base.cut("log", low, rows))
-        self.agree(lambda store: [self.shown(block) for block in store.base.read_log("log", low, high)])
+        self.agree(
+            lambda store: [self.shown(block) for block in store.base.read_log("log", low, high)]
+        )
 
     @staticmethod
     def shown(block: Any) -> list[Any]:
         columns = [block.keys, block.values] + ([] if block.before is None else [block.before])
-        return [block.stream, block.position, block.end, block.table, [column.to_pylist() for column in columns]]
+        return [
+            block.stream,
+            block.position,
+            block.end,
+            block.table,
+            [column.to_pylist() for column in columns],
+        ]
 
     @rule(table=tables, low=keys, high=bounds)
     def base_snapshot(self, table: int, low: bytes, high: bytes | None) -> None:
         def call(store: Store) -> list[Any]:
             with store.base.snapshot() as snapshot:
-                found = [snapshot.position, [snapshot.get(table, key) for key in KEYS], listed(snapshot.scan(table, low, high, batch=2))]
+                found = [
+                    snapshot.position,
+                    [snapshot.get(table, key) for key in KEYS],
+                    listed(snapshot.scan(table, low, high, batch=2)),
+                ]
                 return [*found, snapshot.get_many(table, binary(KEYS)).to_pylist()]
 
         self.agree(call)

@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from belvedere.catalog.definitions import TableDefinition
 from belvedere.sql.planner import ViewInfo
-from belvedere.types import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, Column, Schema, decimal
+from belvedere.types import (
+    BIGINT,
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INT,
+    STRING,
+    TIMESTAMP,
+    Column,
+    Schema,
+    decimal,
+)
 
 ORDERS = TableDefinition(
     1,
@@ -22,8 +34,18 @@ LINES = TableDefinition(
     "lines",
     Schema(
         (
-            *(Column("order_id", STRING, False), Column("line", INT, False), Column("price", decimal(10, 2)), Column("weight", DOUBLE)),
-            *(Column("wide", decimal(38, 2)), Column("gift", BOOLEAN), Column("photo", BINARY), Column("packed", TIMESTAMP)),
+            *(
+                Column("order_id", STRING, False),
+                Column("line", INT, False),
+                Column("price", decimal(10, 2)),
+                Column("weight", DOUBLE),
+            ),
+            *(
+                Column("wide", decimal(38, 2)),
+                Column("gift", BOOLEAN),
+                Column("photo", BINARY),
+                Column("packed", TIMESTAMP),
+            ),
         ),
         ("order_id", "line"),
     ),
@@ -33,10 +55,26 @@ LINES = TableDefinition(
 CUSTOMERS = TableDefinition(
     4,
     "customers",
-    Schema((Column("id", BIGINT, False), Column("name", STRING), Column("region", STRING), Column("manager", BIGINT)), ("id",)),
+    Schema(
+        (
+            Column("id", BIGINT, False),
+            Column("name", STRING),
+            Column("region", STRING),
+            Column("manager", BIGINT),
+        ),
+        ("id",),
+    ),
 )
 TABLES = [ORDERS, LINES, CUSTOMERS]
 VIEWS = [
-    ViewInfo("totals", "SELECT region, sum(amount) AS total FROM orders GROUP BY region", ("region", "total")),
-    ViewInfo("paid", "SELECT id, region, amount FROM orders WHERE status = 'paid'", ("id", "region", "amount")),
+    ViewInfo(
+        "totals",
+        "SELECT region, sum(amount) AS total FROM orders GROUP BY region",
+        ("region", "total"),
+    ),
+    ViewInfo(
+        "paid",
+        "SELECT id, region, amount FROM orders WHERE status = 'paid'",
+        ("id", "region", "amount"),
+    ),
 ]

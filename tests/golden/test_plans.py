@@ -1,4 +1,7 @@
-"""SQL in, maintenance graph out: one file per construct. `BELVEDERE_UPDATE_GOLDEN=1 pytest tests/golden` writes them anew."""
+"""SQL in, maintenance graph out: one file per construct.
+
+`BELVEDERE_UPDATE_GOLDEN=1 pytest tests/golden` writes them anew.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What is not maintained is refused with these words. `BELVEDERE_UPDATE_GOLDEN=1 pytest tests/golden` writes them anew."""
+"""What is not maintained is refused with these words.
+
+`BELVEDERE_UPDATE_GOLDEN=1 pytest tests/golden` writes them anew.
+"""
 
 from __future__ import annotations
 
@@ -38,4 +41,6 @@ def test_a_refusal_says_what_is_wrong_and_what_to_do(statement: str, message: st
 
 @pytest.mark.skipif(not UPDATE, reason="only with BELVEDERE_UPDATE_GOLDEN=1")
 def test_write_the_refusals_anew() -> None:
-    FILE.write_text("\n\n".join(f"{s}\n{_ARROW}{refusal(s)}" for s, _ in entries()) + "\n", encoding="utf-8")
+    FILE.write_text(
+        "\n\n".join(f"{s}\n{_ARROW}{refusal(s)}" for s, _ in entries()) + "\n", encoding="utf-8"
+    )

@@ -1,8 +1,10 @@
-"""Histories of small databases, copied at many moments, and directories whose parts are from different ones of these copies.
+"""Histories of small databases, copied at many moments, and directories whose parts are from
+different ones of these copies.
 
     python -m tests.integration.mixtures FOLDER FIRST LAST
 
-judges the cases of the histories with these seeds and says a line for each: what was done, and `refused`, `right` or what is wrong.
+judges the cases of the histories with these seeds and says a line for each: what was done, and
+`refused`, `right` or what is wrong.
 """
 
 from __future__ import annotations
@@ -40,7 +42,9 @@ Rows = dict[int, list[dict[str, Any]]]
 
 @dataclass
 class History:
-    """A database and copies of its directory: between any two steps, inside epochs, and inside drops."""
+    """A database and copies of its directory: between any two steps, inside epochs, and inside
+    drops.
+    """
 
     folder: Path
     seed: random.Random
@@ -59,7 +63,18 @@ class History:
         self.create()
         for _ in range(steps):
             self.copy()
-            self.seed.choice([self.write, self.write, self.write, self.epochs, self.epochs, self.create, self.define, self.drop])()
+            self.seed.choice(
+                [
+                    self.write,
+                    self.write,
+                    self.write,
+                    self.epochs,
+                    self.epochs,
+                    self.create,
+                    self.define,
+                    self.drop,
+                ]
+            )()
         self.copy()
         self.db.close()
 
@@ -82,7 +97,10 @@ class History:
     def create(self) -> None:
         name = f"t{self.seed.randrange(3)}"
         images = self.seed.choice(["true", "true", "false"])
-        self.db.sql(f"CREATE TABLE IF NOT EXISTS {name} (id INT PRIMARY KEY, v INT) WITH (before_images = {images})")
+        self.db.sql(
+            f"CREATE TABLE IF NOT EXISTS {name} (id INT PRIMARY KEY, v INT) WITH (before_images ="
+            f" {images})"
+        )
 
     def write(self) -> None:
         if self.tables():
@@ -92,7 +110,9 @@ class History:
         if self.tables():
             a, b = self.seed.choice(self.tables()), self.seed.choice(self.tables())
             select = self.seed.choice(VIEWS).format(a=a, b=b)
-            self.db.sql(f"CREATE OR REPLACE MATERIALIZED VIEW v{self.seed.randrange(3)} AS {select}")
+            self.db.sql(
+                f"CREATE OR REPLACE MATERIALIZED VIEW v{self.seed.randrange(3)} AS {select}"
+            )
 
     def drop(self) -> None:
         state = self.db.state()
@@ -117,7 +137,9 @@ def write_some(db: Database, table: str, seed: random.Random) -> None:
 
 
 def run_epochs(db: Database, runner: Any, rows: int, most: int, ahead: float = 0.0) -> None:
-    """Some epochs; with a clock that is ahead, a lease that was copied with the directory has expired."""
+    """Some epochs; with a clock that is ahead, a lease that was copied with the directory has
+    expired.
+    """
     settings = Settings(max_rows=rows, load_rows=max(rows, 10), history=1, trim_after=1)
     coordinator = Coordinator(db.store, runner, settings, now=lambda: time.time() + ahead)
     assert coordinator.acquire()
@@ -132,14 +154,26 @@ def run_epochs(db: Database, runner: Any, rows: int, most: int, ahead: float = 0
 
 
 def cases(own: list[Path], other: Path, seed: random.Random) -> Iterator[tuple[str, Path]]:
-    """Directories with one part that is not what it was, and what was done. `.../case` is used again."""
+    """Directories with one part that is not what it was, and what was done.
+
+    `.../case` is used again.
+    """
     target = own[0].parent / "case"
     for _ in range(CASES):
         shutil.rmtree(target, ignore_errors=True)
         at, source = seed.randrange(len(own)), seed.randrange(len(own))
         shutil.copytree(own[at], target)
-        kind = seed.choice(["time"] * 6 + ["missing", "empty", "short", "stranger", "format", "swap", "locks", "nothing"])
-        yield f"copy {at} of {len(own)}: {KINDS[kind](target, own[source], other, seed)} {source if kind == 'time' else ''}", target
+        kind = seed.choice(
+            ["time"] * 6
+            + ["missing", "empty", "short", "stranger", "format", "swap", "locks", "nothing"]
+        )
+        yield (
+            (
+                f"copy {at} of {len(own)}: {KINDS[kind](target, own[source], other, seed)}"
+                f" {source if kind == 'time' else ''}"
+            ),
+            target,
+        )
 
 
 def _time(target: Path, source: Path, other: Path, seed: random.Random) -> str:
@@ -186,13 +220,20 @@ def _short(target: Path, source: Path, other: Path, seed: random.Random) -> str:
 
 
 def _format(target: Path, source: Path, other: Path, seed: random.Random) -> str:
-    path, how = target / "format.json", seed.choice(["removed", "another store's", "empty", "of format 2"])
+    path, how = (
+        target / "format.json",
+        seed.choice(["removed", "another store's", "empty", "of format 2"]),
+    )
     if how == "removed":
         path.unlink()
     elif how == "another store's":
         shutil.copy(other / "format.json", path)
     else:
-        path.write_text("" if how == "empty" else f'{{"belvedere": "embedded store", "format": 2, "slots": {SLOTS}}}')
+        path.write_text(
+            ""
+            if how == "empty"
+            else f'{{"belvedere": "embedded store", "format": 2, "slots": {SLOTS}}}'
+        )
     return f"format, {how}"
 
 
@@ -236,7 +277,9 @@ KINDS = {
 
 
 def judge(folder: Path, seed: random.Random) -> str:
-    """`refused` if the store is not opened, or `right` if all views are, now and after more writes."""
+    """`refused` if the store is not opened, or `right` if all views are,
+    now and after more writes.
+    """
     try:
         db = belvedere.open(folder)
     except BelvedereError:
@@ -259,9 +302,15 @@ def judge(folder: Path, seed: random.Random) -> str:
 def wrong_view(db: Database) -> str | None:
     state = db.store.catalog.read(read_state)
     for view in state.views.values():
-        found, expected = (Counter(tuple(r.values()) for r in rows) for rows in (db.view(view.name).scan(), recomputed(db, view.select)))
+        found, expected = (
+            Counter(tuple(r.values()) for r in rows)
+            for rows in (db.view(view.name).scan(), recomputed(db, view.select))
+        )
         if found != expected:
-            return f"WRONG: {view.name} ({view.select}): {dict(found - expected)} instead of {dict(expected - found)}"
+            return (
+                f"WRONG: {view.name} ({view.select}): {dict(found - expected)} instead of"
+                f" {dict(expected - found)}"
+            )
     return None
 
 
@@ -276,7 +325,8 @@ def main(folder: str, first: int, last: int) -> None:
         own.live(STEPS)
         other.live(4)
         for what, target in cases(own.copies, other.copies[-1], seed):
-            print(f"{number}: {what} -> ", end="", flush=True)  # so that a signal is seen to belong to it
+            # so that a signal is seen to belong to it
+            print(f"{number}: {what} -> ", end="", flush=True)
             print(judge(target, seed), flush=True)
         shutil.rmtree(own.folder)
         shutil.rmtree(other.folder)

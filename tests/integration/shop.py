@@ -1,4 +1,6 @@
-"""The table and views that integration tests share, and what the views must contain, computed in plain Python."""
+"""The table and views that integration tests share, and what the views must contain, computed in
+plain Python.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +10,14 @@ from typing import Any
 
 import belvedere
 
-TABLE = "CREATE TABLE orders (id STRING, region STRING, status STRING, amount BIGINT, PRIMARY KEY (id))"
+TABLE = (
+    "CREATE TABLE orders (id STRING, region STRING, status STRING, amount BIGINT, PRIMARY KEY (id))"
+)
 VIEWS = {
-    "revenue": "SELECT region, count(*) AS n, sum(amount) AS total FROM orders WHERE status = 'paid' GROUP BY region",
+    "revenue": (
+        "SELECT region, count(*) AS n, sum(amount) AS total FROM orders WHERE status = 'paid' GROUP"
+        " BY region"
+    ),
     "extremes": "SELECT region, min(amount) AS lo, max(amount) AS hi FROM orders GROUP BY region",
     "paid": "SELECT id, amount FROM orders WHERE status = 'paid'",
     "by_region": "SELECT region, id FROM orders",
@@ -44,7 +51,9 @@ def expected(base: list[dict[str, Any]]) -> dict[str, list[tuple[Any, ...]]]:
     paid = {g: [r["amount"] for r in found if r["status"] == "paid"] for g, found in groups.items()}
     return {
         "revenue": [(g, len(a), sum(a)) for g, a in paid.items() if a],
-        "extremes": [(g, min(r["amount"] for r in f), max(r["amount"] for r in f)) for g, f in groups.items()],
+        "extremes": [
+            (g, min(r["amount"] for r in f), max(r["amount"] for r in f)) for g, f in groups.items()
+        ],
         "paid": [(r["id"], r["amount"]) for r in base if r["status"] == "paid"],
         "by_region": [(r["region"], r["id"]) for r in base],
         "statuses": [(r["region"], r["status"]) for r in base],
@@ -52,7 +61,9 @@ def expected(base: list[dict[str, Any]]) -> dict[str, list[tuple[Any, ...]]]:
 
 
 def check(db: belvedere.Database, views: dict[str, str] = VIEWS) -> None:
-    """Every view equals the recomputation over the base table as it is now: call it when nobody writes and all is caught up."""
+    """Every view equals the recomputation over the base table as it is now: call it when nobody
+    writes and all is caught up.
+    """
     wanted = expected(db.table("orders").to_arrow().to_pylist())
     for name in views:
         found = [tuple(row.values()) for row in db.view(name).to_arrow().to_pylist()]
@@ -69,7 +80,8 @@ def damage(db: belvedere.Database, name: str) -> None:
         if keys is not None:
             record = table.to_bytes(4, "big") + keys[0].as_py()
             value = values[0].as_py()
-            place = 0 if len(value) == 8 else len(value) - 1  # the low byte of a bag's count, the high byte of a sum
+            # the low byte of a bag's count, the high byte of a sum
+            place = 0 if len(value) == 8 else len(value) - 1
             wrong = value[:place] + bytes([value[place] ^ 3]) + value[place + 1 :]
             db.store.state._slot(slot).write(lambda t, k=record, v=wrong: t.put(k, v))
             return

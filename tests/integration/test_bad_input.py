@@ -12,9 +12,20 @@ import pytest
 
 import belvedere
 from belvedere.epochs.local import LocalRunner
-from belvedere.errors import BelvedereError, CatalogError, SchemaError, SqlError, StoreError, StoreFull, Unsupported
+from belvedere.errors import (
+    BelvedereError,
+    CatalogError,
+    SchemaError,
+    SqlError,
+    StoreError,
+    StoreFull,
+    Unsupported,
+)
 
-TABLE = "CREATE TABLE orders (id STRING, region STRING, amount BIGINT, price DECIMAL(6,2), day DATE, PRIMARY KEY (id))"
+TABLE = (
+    "CREATE TABLE orders (id STRING, region STRING, amount BIGINT, price DECIMAL(6,2), day DATE,"
+    " PRIMARY KEY (id))"
+)
 
 
 @pytest.fixture
@@ -33,7 +44,10 @@ def only_the_good_row(db: belvedere.Database) -> bool:
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ([{"id": "a"}, {"id": "b", "amount": "seven"}], "row 1: 'seven' is not a bigint for column amount"),
+        (
+            [{"id": "a"}, {"id": "b", "amount": "seven"}],
+            "row 1: 'seven' is not a bigint for column amount",
+        ),
         ([{"id": "a", "amount": 2**63}], "row 0: 9223372036854775808 is not a bigint"),
         ([{"id": "a", "amount": True}], "row 0: True is not a bigint"),
         ([{"id": "a"}, {"id": None}], "row 1: the key id must not be NULL"),
@@ -48,7 +62,9 @@ def only_the_good_row(db: belvedere.Database) -> bool:
         (pa.table({"id": ["a"], "size": [7]}), "unknown column 'size'"),
     ],
 )
-def test_rows_that_do_not_fit_are_refused_as_a_whole(db: belvedere.Database, rows: Any, message: str) -> None:
+def test_rows_that_do_not_fit_are_refused_as_a_whole(
+    db: belvedere.Database, rows: Any, message: str
+) -> None:
     with pytest.raises(SchemaError) as refused:
         db.table("orders").put_many(rows)
     assert message in str(refused.value)
@@ -56,9 +72,19 @@ def test_rows_that_do_not_fit_are_refused_as_a_whole(db: belvedere.Database, row
 
 
 @pytest.mark.parametrize(
-    "row", [{"id": "a", "amount": "x"}, {"id": "a", "amount": 2**70}, {"id": None}, {"amount": 1}, {"id": "k" * 600}, {"id": "a", "b": 1}]
+    "row",
+    [
+        {"id": "a", "amount": "x"},
+        {"id": "a", "amount": 2**70},
+        {"id": None},
+        {"amount": 1},
+        {"id": "k" * 600},
+        {"id": "a", "b": 1},
+    ],
 )
-def test_a_single_row_that_does_not_fit_is_refused(db: belvedere.Database, row: dict[str, Any]) -> None:
+def test_a_single_row_that_does_not_fit_is_refused(
+    db: belvedere.Database, row: dict[str, Any]
+) -> None:
     with pytest.raises(SchemaError):
         db.table("orders").put(row)
     assert only_the_good_row(db)
@@ -71,20 +97,60 @@ def test_a_single_row_that_does_not_fit_is_refused(db: belvedere.Database, row: 
         ("CREATE TABLE t (a INT)", SchemaError, "add PRIMARY KEY"),
         ("CREATE TABLE t (a INT, a INT, PRIMARY KEY (a))", SchemaError, "two columns a"),
         ("CREATE TABLE t (a ARRAY<INT>, PRIMARY KEY (a))", BelvedereError, "not supported"),
-        ("CREATE TABLE t (a TINYINT, PRIMARY KEY (a))", SchemaError, "column a: type 'TINYINT' is not supported: use one of"),
+        (
+            "CREATE TABLE t (a TINYINT, PRIMARY KEY (a))",
+            SchemaError,
+            "column a: type 'TINYINT' is not supported: use one of",
+        ),
         ("CREATE TABLE orders (a INT, PRIMARY KEY (a))", CatalogError, "exists already"),
         ("CREATE TABLE t (a INT, PRIMARY KEY (b))", SchemaError, "no column 'b'"),
-        ("CREATE TABLE t (a INT, PRIMARY KEY (a)) WITH (colour = 'red')", SqlError, "unknown option"),
+        (
+            "CREATE TABLE t (a INT, PRIMARY KEY (a)) WITH (colour = 'red')",
+            SqlError,
+            "unknown option",
+        ),
         ("CREATE VIEW v AS SELECT id FROM orders", SqlError, "MATERIALIZED"),
-        ("CREATE MATERIALIZED VIEW v AS SELECT nope FROM orders", SqlError, "there is no column nope"),
-        ("CREATE MATERIALIZED VIEW v AS SELECT id FROM nowhere", SqlError, "there is no table nowhere"),
+        (
+            "CREATE MATERIALIZED VIEW v AS SELECT nope FROM orders",
+            SqlError,
+            "there is no column nope",
+        ),
+        (
+            "CREATE MATERIALIZED VIEW v AS SELECT id FROM nowhere",
+            SqlError,
+            "there is no table nowhere",
+        ),
         ("CREATE MATERIALIZED VIEW v AS SELECT id, rand() AS r FROM orders", Unsupported, "rand"),
-        ("CREATE MATERIALIZED VIEW v AS SELECT id FROM orders ORDER BY id", Unsupported, "ORDER BY"),
-        ("CREATE MATERIALIZED VIEW v AS SELECT a.id FROM orders a JOIN orders b ON a.id < b.id", Unsupported, "equality"),
-        ("CREATE MATERIALIZED VIEW v AS SELECT region, amount FROM orders GROUP BY region", SqlError, "GROUP BY"),
-        ("CREATE MATERIALIZED VIEW v WITH (key = 'nope') AS SELECT id FROM orders", SqlError, "key column nope"),
-        ("CREATE MATERIALIZED VIEW v WITH (consistency = 'eventual') AS SELECT id FROM orders", SqlError, "strong"),
-        ("CREATE MATERIALIZED VIEW orders AS SELECT id FROM orders", CatalogError, "exists already"),
+        (
+            "CREATE MATERIALIZED VIEW v AS SELECT id FROM orders ORDER BY id",
+            Unsupported,
+            "ORDER BY",
+        ),
+        (
+            "CREATE MATERIALIZED VIEW v AS SELECT a.id FROM orders a JOIN orders b ON a.id < b.id",
+            Unsupported,
+            "equality",
+        ),
+        (
+            "CREATE MATERIALIZED VIEW v AS SELECT region, amount FROM orders GROUP BY region",
+            SqlError,
+            "GROUP BY",
+        ),
+        (
+            "CREATE MATERIALIZED VIEW v WITH (key = 'nope') AS SELECT id FROM orders",
+            SqlError,
+            "key column nope",
+        ),
+        (
+            "CREATE MATERIALIZED VIEW v WITH (consistency = 'eventual') AS SELECT id FROM orders",
+            SqlError,
+            "strong",
+        ),
+        (
+            "CREATE MATERIALIZED VIEW orders AS SELECT id FROM orders",
+            CatalogError,
+            "exists already",
+        ),
         ("DROP MATERIALIZED VIEW nope", CatalogError, "there is no view nope"),
         ("DROP TABLE nope", CatalogError, "there is no table nope"),
         ("INSERT INTO orders (id, amount) VALUES ('a', 'x')", SqlError, ""),
@@ -127,9 +193,15 @@ def test_a_full_store_refuses_a_write_as_a_whole_and_stays_usable(tmp_path: Path
     with belvedere.open(tmp_path / "small", max_size=2 << 20) as db:
         db._runner = LocalRunner(db.store)
         db.sql(TABLE)
-        db.sql("CREATE MATERIALIZED VIEW totals AS SELECT region, sum(amount) AS total FROM orders GROUP BY region")
+        db.sql(
+            "CREATE MATERIALIZED VIEW totals AS SELECT region, sum(amount) AS total FROM orders"
+            " GROUP BY region"
+        )
         orders, written = db.table("orders"), 0
-        batches = ([{"id": f"o{b}-{i}", "region": "emea", "amount": 1} for i in range(500)] for b in range(1000))
+        batches = (
+            [{"id": f"o{b}-{i}", "region": "emea", "amount": 1} for i in range(500)]
+            for b in range(1000)
+        )
         with pytest.raises(StoreFull):  # noqa: PT012  # the loop counts what was acknowledged before
             for batch in batches:
                 orders.put_many(batch)
@@ -144,12 +216,17 @@ def test_a_directory_that_is_no_store_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(StoreError):
         belvedere.open(tmp_path)
-    assert [p.name for p in tmp_path.iterdir()] == ["notes.txt"] or (tmp_path / "notes.txt").read_text() == "mine"
+    assert [p.name for p in tmp_path.iterdir()] == ["notes.txt"] or (
+        tmp_path / "notes.txt"
+    ).read_text() == "mine"
 
 
 def test_rows_that_raise_do_not_stop_the_epochs(db: belvedere.Database) -> None:
     db.sql("CREATE MATERIALIZED VIEW shares AS SELECT id, 10 / amount AS share FROM orders")
-    db.sql("CREATE MATERIALIZED VIEW sums AS SELECT region, sum(amount) AS total FROM orders GROUP BY region")
+    db.sql(
+        "CREATE MATERIALIZED VIEW sums AS SELECT region, sum(amount) AS total FROM orders GROUP BY"
+        " region"
+    )
     orders = db.table("orders")
     orders.put_many([{"id": f"z{i}", "region": "emea", "amount": 0} for i in range(3)])
     orders.put_many([{"id": f"big{i}", "region": "apac", "amount": 2**62} for i in range(3)])
@@ -166,13 +243,20 @@ def test_rows_that_raise_do_not_stop_the_epochs(db: belvedere.Database) -> None:
 
 @pytest.mark.spark
 @pytest.mark.parametrize("name", ["v w.x", "größe", "a`b", "select", "on"])
-def test_spark_reads_and_verifies_relations_with_odd_names(tmp_path: Path, spark: Any, name: str) -> None:
+def test_spark_reads_and_verifies_relations_with_odd_names(
+    tmp_path: Path, spark: Any, name: str
+) -> None:
     odd = "`" + name.replace("`", "``") + "`"
     with belvedere.open(tmp_path / "odd", spark=spark) as db:
         db._runner = LocalRunner(db.store)
-        db.sql(f"CREATE TABLE base ({odd} INT PRIMARY KEY, a INT); INSERT INTO base VALUES (1, 5), (2, 5)")
+        db.sql(
+            f"CREATE TABLE base ({odd} INT PRIMARY KEY, a INT); INSERT INTO base VALUES (1, 5),"
+            " (2, 5)"
+        )
         db.sql(f"CREATE MATERIALIZED VIEW {odd} AS SELECT {odd}, a FROM base ORDER BY a LIMIT 1")
         db.catch_up()
-        read = db.sql(f"SELECT {odd}.*, base.{odd} AS other FROM {odd} JOIN base ON {odd}.{odd} = base.{odd}").to_spark()
+        read = db.sql(
+            f"SELECT {odd}.*, base.{odd} AS other FROM {odd} JOIN base ON {odd}.{odd} = base.{odd}"
+        ).to_spark()
         assert [row.asDict() for row in read.collect()] == [{name: 1, "a": 5, "other": 1}]
         assert db.verify(name).ok

@@ -1,4 +1,6 @@
-"""The commands that need Spark: in this process where they can share a session, as a process of its own where signals matter."""
+"""The commands that need Spark: in this process where they can share a session, as a process of its
+own where signals matter.
+"""
 
 from __future__ import annotations
 
@@ -41,11 +43,15 @@ def environment() -> dict[str, str]:
     return os.environ | {"PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)}
 
 
-def test_catch_up_then_reads_then_a_wrong_row_is_found_and_repaired(path: Path, spark: SparkSession) -> None:
+def test_catch_up_then_reads_then_a_wrong_row_is_found_and_repaired(
+    path: Path, spark: SparkSession
+) -> None:
     caught = json.loads(cli(path, "catch-up", "--json").stdout)
     assert caught["epoch"] == len(caught["epochs"]) > 0
     assert "there was nothing to do" in cli(path, "catch-up").stdout
-    listed = [json.loads(line) for line in cli(path, "scan", "revenue", "--json").stdout.splitlines()]
+    listed = [
+        json.loads(line) for line in cli(path, "scan", "revenue", "--json").stdout.splitlines()
+    ]
     assert {row["region"] for row in listed} == {"emea", "apac", "amer", None}
     assert json.loads(cli(path, "get", "revenue", "NULL", "--json").stdout) in listed
     sound = cli(path, "verify")
@@ -70,7 +76,12 @@ def test_catch_up_then_reads_then_a_wrong_row_is_found_and_repaired(path: Path, 
 
 
 def test_refresh_is_a_statement(path: Path, spark: SparkSession) -> None:
-    assert "caught up" in cli(path, "sql", "REFRESH MATERIALIZED VIEW revenue; SELECT count(*) AS n FROM revenue").stdout
+    assert (
+        "caught up"
+        in cli(
+            path, "sql", "REFRESH MATERIALIZED VIEW revenue; SELECT count(*) AS n FROM revenue"
+        ).stdout
+    )
 
 
 def test_verify_says_that_a_view_is_not_built_yet(path: Path, spark: SparkSession) -> None:
@@ -81,8 +92,17 @@ def test_verify_says_that_a_view_is_not_built_yet(path: Path, spark: SparkSessio
 
 def test_run_keeps_views_until_it_is_told_to_stop(path: Path) -> None:
     """SIGTERM ends it cleanly, and nothing of Spark's start-up reaches the terminal."""
-    command = [sys.executable, "-c", "from belvedere.cli import main; main()", "--db", str(path), "run"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment()) as child:
+    command = [
+        sys.executable,
+        "-c",
+        "from belvedere.cli import main; main()",
+        "--db",
+        str(path),
+        "run",
+    ]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment()
+    ) as child:
         try:
             with belvedere.open(path) as db:
                 assert wait_until(lambda: _is_current(db) or None, LONG)

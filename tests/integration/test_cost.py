@@ -1,4 +1,6 @@
-"""EXPLAIN COST of TPC-H's queries: with every row read, what it says is what the views then really keep."""
+"""EXPLAIN COST of TPC-H's queries: with every row read, what it says is what the views then really
+keep.
+"""
 
 from __future__ import annotations
 
@@ -33,5 +35,9 @@ def test_the_cost_of_every_tpch_view_is_what_it_then_keeps(tmp_path: Path) -> No
 
 def _kept(db: belvedere.Database, view: str) -> tuple[int, int]:
     tables = [table for node in db.state().view(view).nodes for table in state_tables(node)]
-    counts = [db.store.state.count(slot, table) for table in tables for slot in range(db.store.state.slots)]
+    counts = [
+        db.store.state.count(slot, table)
+        for table in tables
+        for slot in range(db.store.state.slots)
+    ]
     return sum(records for records, _ in counts), sum(size for _, size in counts)

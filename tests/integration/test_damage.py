@@ -1,4 +1,5 @@
-"""Flipped bytes: whatever is raised says that the store is damaged, never in the words of what happened to read them.
+"""Flipped bytes: whatever is raised says that the store is damaged, never in the words of what
+happened to read them.
 
 Children do the reading, because there are no checksums: what LMDB makes of its own pages is LMDB's.
 """
@@ -57,22 +58,32 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with belvedere.open(path, slots=1) as db:
         db._runner = LocalRunner(db.store)
         db.sql("CREATE TABLE t (id INT PRIMARY KEY, s STRING, d DOUBLE)")
-        db.sql("CREATE MATERIALIZED VIEW w AS SELECT s, count(*) AS n, min(d) AS least FROM t GROUP BY s")
+        db.sql(
+            "CREATE MATERIALIZED VIEW w AS SELECT s, count(*) AS n, min(d) AS least FROM t GROUP"
+            " BY s"
+        )
         db.sql("CREATE MATERIALIZED VIEW r AS SELECT id, s FROM t WHERE d > 1")
         db.table("t").put_many([{"id": i, "s": f"name{i % 20}", "d": float(i)} for i in range(300)])
         db.catch_up()
-        db.table("t").put_many([{"id": i, "s": f"nome{i % 20}", "d": float(i)} for i in range(0, 300, 9)])
+        db.table("t").put_many(
+            [{"id": i, "s": f"nome{i % 20}", "d": float(i)} for i in range(0, 300, 9)]
+        )
     return path
 
 
 def flip_values(part: Path, seed: random.Random, share: float) -> int:
     """Flip a bit in some of the values, through LMDB, so that its own pages stay good."""
     flipped = 0
-    with lmdb.open(str(part), map_size=1 << 26) as environment, environment.begin(write=True) as transaction:
+    with (
+        lmdb.open(str(part), map_size=1 << 26) as environment,
+        environment.begin(write=True) as transaction,
+    ):
         for key, value in list(transaction.cursor()):
             if value and seed.random() < share and key != b"\0\0\0\0mstore":
                 at = seed.randrange(len(value))
-                transaction.put(key, value[:at] + bytes([value[at] ^ 1 << seed.randrange(8)]) + value[at + 1 :])
+                transaction.put(
+                    key, value[:at] + bytes([value[at] ^ 1 << seed.randrange(8)]) + value[at + 1 :]
+                )
                 flipped += 1
     return flipped
 
@@ -80,7 +91,9 @@ def flip_values(part: Path, seed: random.Random, share: float) -> int:
 @pytest.mark.slow
 @pytest.mark.parametrize("part", PARTS)
 @pytest.mark.parametrize("seed", range(4))
-def test_flipped_bytes_are_refused_in_our_words_or_are_values(whole: Path, tmp_path: Path, part: str, seed: int) -> None:
+def test_flipped_bytes_are_refused_in_our_words_or_are_values(
+    whole: Path, tmp_path: Path, part: str, seed: int
+) -> None:
     shutil.copytree(whole, tmp_path / "db")
     chance = random.Random(f"{part} {seed}")
     assert flip_values(tmp_path / "db" / part, chance, chance.choice([0.05, 0.3, 1.0]))
@@ -97,7 +110,9 @@ def test_what_is_damaged_is_named(whole: Path, tmp_path: Path) -> None:
     data.write_bytes(data.read_bytes().replace(b"name", b"na\xffe").replace(b"nome", b"no\xffe"))
     with belvedere.open(tmp_path / "db") as db:
         for read in (lambda: db.table("t").get(1), db.table("t").to_arrow):
-            with pytest.raises(Damaged, match=r"^table t: .* is damaged there\. Restore the whole directory"):
+            with pytest.raises(
+                Damaged, match=r"^table t: .* is damaged there\. Restore the whole directory"
+            ):
                 read()
     shutil.copytree(whole, tmp_path / "other")
     data = tmp_path / "other" / "slots" / "000" / "data.mdb"
@@ -106,5 +121,8 @@ def test_what_is_damaged_is_named(whole: Path, tmp_path: Path) -> None:
         db.view("r").to_arrow()
     data = tmp_path / "other" / "catalog" / "data.mdb"
     data.write_bytes(data.read_bytes().replace(b'"schema"', b'"schemo"'))
-    with belvedere.open(tmp_path / "other") as db, pytest.raises(Damaged, match="the definition of a table in the catalog"):
+    with (
+        belvedere.open(tmp_path / "other") as db,
+        pytest.raises(Damaged, match="the definition of a table in the catalog"),
+    ):
         db.table("t")

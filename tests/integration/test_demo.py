@@ -21,12 +21,22 @@ def test_a_short_demo_ends_with_a_tick_for_every_view(tmp_path: Path) -> None:
     command = [sys.executable, "-c", "from belvedere.cli import main; main()", "demo", str(shop)]
     sizes = ["--seconds", "3", "--rate", "1000", "--opening", "2000"]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)}
-    done = subprocess.run([*command, *sizes], capture_output=True, text=True, timeout=600, env=environment, cwd=tmp_path, check=False)
+    done = subprocess.run(
+        [*command, *sizes],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        env=environment,
+        cwd=tmp_path,
+        check=False,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stderr == ""
     assert done.stdout.count("✓") == len(VIEWS) + 1
     assert "\x1b" not in done.stdout, "no colours and no cursor movements without a terminal"
-    assert [p.name for p in tmp_path.iterdir()] == ["shop"], "Spark must not leave its directories where the user stands"
+    assert [p.name for p in tmp_path.iterdir()] == ["shop"], (
+        "Spark must not leave its directories where the user stands"
+    )
     with belvedere.open(shop) as db:
         status = db.status()
         assert {v.name for v in status.views} == {*(v.name for v in VIEWS), LATE.name}

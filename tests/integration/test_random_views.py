@@ -1,4 +1,6 @@
-"""Random trees of views through real Spark, held against Spark's own answer to the same text by `verify`."""
+"""Random trees of views through real Spark, held against Spark's own answer to the same text by
+`verify`.
+"""
 
 from __future__ import annotations
 
@@ -38,13 +40,20 @@ def test_a_random_view_is_what_spark_answers(db: belvedere.Database, seed: int) 
 
 def _declared(base: Base) -> str:
     schema = base.table.schema
-    columns = ", ".join(f"{c.name} {c.type}{'' if c.nullable else ' NOT NULL'}" for c in schema.columns)
+    columns = ", ".join(
+        f"{c.name} {c.type}{'' if c.nullable else ' NOT NULL'}" for c in schema.columns
+    )
     images = str(base.before_images).lower()
-    return f"CREATE TABLE {base.name} ({columns}, PRIMARY KEY ({', '.join(schema.key)})) WITH (before_images = {images})"
+    return (
+        f"CREATE TABLE {base.name} ({columns}, PRIMARY KEY ({', '.join(schema.key)})) WITH"
+        f" (before_images = {images})"
+    )
 
 
 def _created(db: belvedere.Database, case: Case) -> Iterator[str]:
-    """Create the views of a case under names that are free; one that is refused is left out, and so is what reads it."""
+    """Create the views of a case under names that are free; one that is refused is left out, and so
+    is what reads it.
+    """
     for create in (a for a in case.script if isinstance(a, Create) and not a.replace):
         key = f" WITH (key = '{', '.join(create.view.key)}')" if create.view.key else ""
         try:

@@ -1,4 +1,6 @@
-"""Stores that are only read: by wish, on a read-only mount, without rights; beside writers of other processes."""
+"""Stores that are only read: by wish, on a read-only mount, without rights; beside writers of other
+processes.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,11 @@ def path() -> Iterator[Path]:
 
 
 def files_of(path: Path) -> dict[Path, bytes]:
-    return {file: file.read_bytes() for file in path.rglob("*") if file.is_file() and file.name not in ("lock.mdb", "holder")}
+    return {
+        file: file.read_bytes()
+        for file in path.rglob("*")
+        if file.is_file() and file.name not in ("lock.mdb", "holder")
+    }
 
 
 def check_reads(db: Database) -> None:
@@ -54,7 +60,9 @@ def check_reads(db: Database) -> None:
     assert [row["n"] for row in view.scan()] == [10, 10, 10]
     assert (len(view), view.problems()) == (3, [])
     assert db.sql("SELECT count(*) AS n FROM t").to_pylist() == [{"n": 31}]
-    assert db.sql("SELECT sum(w.n) AS n, count(t.id) AS m FROM w JOIN t ON w.v = t.v").to_pylist() == [{"n": 300, "m": 30}]
+    assert db.sql(
+        "SELECT sum(w.n) AS n, count(t.id) AS m FROM w JOIN t ON w.v = t.v"
+    ).to_pylist() == [{"n": 300, "m": 30}]
     assert db.sql("SELECT count(*) AS n FROM w JOIN n ON w.v = n.v").to_pylist() == [{"n": 30}]
     status = db.status()
     assert (status.committed, status.written, status.views[0].state) == (60, 61, "live")
@@ -93,13 +101,18 @@ def test_a_store_is_read_only_by_wish(path: Path) -> None:
     assert files_of(path) == before
 
 
-def test_one_process_may_write_a_store_and_have_it_read_only_too_but_not_the_other_way_round(path: Path) -> None:
+def test_one_process_may_write_a_store_and_have_it_read_only_too_but_not_the_other_way_round(
+    path: Path,
+) -> None:
     with belvedere.open(path) as writer, belvedere.open(path, read_only=True) as reader:
         check_reads(reader)
         writer.table("t").put({"id": 99, "v": 99})
         assert reader.table("t").get(99) == {"id": 99, "v": 99}
         assert len(refusals(reader)) == 1
-    with belvedere.open(path, read_only=True), pytest.raises(StoreError, match="to be read only: close it there first"):
+    with (
+        belvedere.open(path, read_only=True),
+        pytest.raises(StoreError, match="to be read only: close it there first"),
+    ):
         belvedere.open(path)
     belvedere.open(path).close()
 
@@ -112,7 +125,9 @@ def test_nothing_is_made_to_be_read_only(tmp_path: Path) -> None:
         belvedere.open(tmp_path / "no", read_only="yes")
 
 
-def test_a_store_of_format_2_is_read_without_being_changed(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_of_format_2_is_read_without_being_changed(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (path / "format.json").write_text('{"belvedere": "embedded store", "format": 2, "slots": 2}')
     before = files_of(path)
     with belvedere.open(path, read_only=True) as db:
@@ -128,7 +143,12 @@ def mounted(path: Path) -> Iterator[Path]:
     """The same directory at another place, where the file system is read-only."""
     place = path.parent / "mount"
     place.mkdir()
-    if os.geteuid() or subprocess.run(["mount", "--bind", path, place], capture_output=True, check=False).returncode:
+    if (
+        os.geteuid()
+        or subprocess.run(
+            ["mount", "--bind", path, place], capture_output=True, check=False
+        ).returncode
+    ):
         pytest.skip("this machine allows no mounts")
     try:
         subprocess.run(["mount", "-o", "remount,bind,ro", place], check=True)
@@ -180,7 +200,10 @@ def test_a_store_without_rights_to_write_is_read(path: Path) -> None:
     def body() -> None:
         with belvedere.open(path) as db:
             check_reads(db)
-            assert refusals(db) == {f"nothing can be written: there is no right to write {path / 'catalog' / 'data.mdb'}"}
+            assert refusals(db) == {
+                "nothing can be written: there is no right to write"
+                f" {path / 'catalog' / 'data.mdb'}"
+            }
 
     assert as_nobody(body) == ""
 
@@ -191,10 +214,14 @@ def test_a_store_without_rights_to_read_says_so(path: Path) -> None:
     assert "StoreError" in (said := as_nobody(lambda: belvedere.open(path).close()))
     assert "base/data.mdb cannot be read: Permission denied. Check its rights" in said
     path.chmod(0o700)
-    assert "cannot be opened as a store: Permission denied" in as_nobody(lambda: belvedere.open(path).close())
+    assert "cannot be opened as a store: Permission denied" in as_nobody(
+        lambda: belvedere.open(path).close()
+    )
 
 
-def test_a_store_whose_lock_files_may_be_written_is_read_beside_a_writer_with_protection(path: Path) -> None:
+def test_a_store_whose_lock_files_may_be_written_is_read_beside_a_writer_with_protection(
+    path: Path,
+) -> None:
     without_rights(path)
     for lock in path.rglob("lock.mdb"):
         lock.chmod(0o666)
@@ -223,8 +250,12 @@ while True:
 """
 
 
-def test_what_is_read_without_a_lock_file_beside_a_writer_is_right_or_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every transaction writes the same number everywhere in a third of the rows, so that what is mixed shows."""
+def test_what_is_read_without_a_lock_file_beside_a_writer_is_right_or_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every transaction writes the same number everywhere in a third of the rows, so that what is
+    mixed shows.
+    """
     with EmbeddedStore.open(tmp_path / "s", slots=1) as store:
         keys = pa.array([b"%03d" % i for i in range(300)], pa.binary())
         store.base.write(1, keys, pa.array([b"0"] * 300, pa.binary()), True)
@@ -239,10 +270,17 @@ def test_what_is_read_without_a_lock_file_beside_a_writer_is_right_or_refused(tm
             while right < 300:
                 try:
                     with store.base.snapshot() as snapshot:
-                        found = dict(zip(*(column.to_pylist() for column in next(snapshot.scan(1))), strict=True))
+                        found = dict(
+                            zip(
+                                *(column.to_pylist() for column in next(snapshot.scan(1))),
+                                strict=True,
+                            )
+                        )
                         if right % 3:  # time for the writer to overtake
                             [writer.stdout.readline() for _ in range(right % 7)]
-                            assert snapshot.get_many(1, keys).to_pylist() == [found[key] for key in keys.to_pylist()]
+                            assert snapshot.get_many(1, keys).to_pylist() == [
+                                found[key] for key in keys.to_pylist()
+                            ]
                     store.base.end()
                 except BelvedereError as error:
                     assert "was written while it was read" in str(error)  # noqa: PT017  # the other outcome
@@ -257,16 +295,28 @@ def test_what_is_read_without_a_lock_file_beside_a_writer_is_right_or_refused(tm
     assert 0 < refused < 300
 
 
-def test_reads_of_views_without_a_lock_file_follow_epochs(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reads_of_views_without_a_lock_file_follow_epochs(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with belvedere.open(path) as db:
         db._runner = LocalRunner(db.store)
-        environment = os.environ | {"PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)}
+        environment = os.environ | {
+            "PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)
+        }
         code = "import sys\nimport belvedere\ndb = belvedere.open(sys.argv[1], read_only=True)\n"
         code += "from belvedere.stores.embedded import reading\n"
-        code += "for line in sys.stdin:\n    print(db.view('w').get(int(line)), len(list(db.view('w').scan())), flush=True)\n"
-        code = "from belvedere.stores.embedded import reading\nreading.kind_of = lambda _: reading.UnlockedEnvironment\n" + code
+        code += (
+            "for line in sys.stdin:\n    print(db.view('w').get(int(line)),"
+            " len(list(db.view('w').scan())), flush=True)\n"
+        )
+        code = (
+            "from belvedere.stores.embedded import reading\nreading.kind_of = lambda _:"
+            " reading.UnlockedEnvironment\n" + code
+        )
         command = [sys.executable, "-c", code, str(path)]
-        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment) as child:
+        with subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+        ) as child:
             assert child.stdin is not None
             assert child.stdout is not None
             for i in range(3, 15):
@@ -284,7 +334,10 @@ def test_the_command_line_reads_only(path: Path) -> None:
     from belvedere.cli.app import app
 
     before = files_of(path)
-    for arguments in (["--db", str(path), "--read-only", "get", "t", "7"], ["get", "t", "7", "--db", str(path), "--read-only"]):
+    for arguments in (
+        ["--db", str(path), "--read-only", "get", "t", "7"],
+        ["get", "t", "7", "--db", str(path), "--read-only"],
+    ):
         assert "7" in CliRunner().invoke(app, arguments).output
     refused = CliRunner().invoke(app, ["--db", str(path), "--read-only", "put", "t", "id=1", "v=2"])
     assert (refused.exit_code, "nothing can be written" in refused.output) == (1, True)

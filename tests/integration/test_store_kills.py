@@ -1,6 +1,8 @@
-"""Real processes, killed and stopped at bad moments: what was acknowledged is there, what was not is there whole or not at all.
+"""Real processes, killed and stopped at bad moments: what was acknowledged is there, what was not
+is there whole or not at all.
 
-A child tells its steps on its standard output, and goes on or not as its standard input says: nothing here waits for time to pass.
+A child tells its steps on its standard output, and goes on or not as its standard input says:
+nothing here waits for time to pass.
 """
 
 from __future__ import annotations
@@ -52,8 +54,12 @@ def start(path: Path) -> Iterator[Start]:
 
     def run(code: str, map_size: int = 1 << 30) -> subprocess.Popen[str]:
         command = [sys.executable, "-c", PRELUDE + code, str(path), str(map_size)]
-        environment = os.environ | {"PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)}
-        child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
+        environment = os.environ | {
+            "PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)
+        }
+        child = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+        )
         children.append(child)
         return child
 
@@ -79,18 +85,26 @@ def binary(*items: bytes | None) -> pa.BinaryArray:
 
 def rows_of(store: EmbeddedStore, table: int) -> dict[bytes, bytes]:
     with store.base.snapshot() as snapshot:
-        return {k: v for keys, values in snapshot.scan(table) for k, v in zip(keys.to_pylist(), values.to_pylist(), strict=True)}
+        return {
+            k: v
+            for keys, values in snapshot.scan(table)
+            for k, v in zip(keys.to_pylist(), values.to_pylist(), strict=True)
+        }
 
 
 def replayed(store: EmbeddedStore, table: int) -> dict[bytes, bytes]:
-    """The rows that the log says there are; also checks that blocks follow each other and before-images are right."""
+    """The rows that the log says there are; also checks that blocks follow each other and
+    before-images are right.
+    """
     rows: dict[bytes, bytes] = {}
     position = 0
     for block in store.base.read_log("log", 0, store.base.end()["log"]):
         assert block.position == position
         position = block.end
         assert block.before is not None
-        for key, value, before in zip(block.keys.to_pylist(), block.values.to_pylist(), block.before.to_pylist(), strict=True):
+        for key, value, before in zip(
+            block.keys.to_pylist(), block.values.to_pylist(), block.before.to_pylist(), strict=True
+        ):
             assert rows.get(key) == before
             rows.pop(key, None)
             if value is not None:
@@ -99,7 +113,9 @@ def replayed(store: EmbeddedStore, table: int) -> dict[bytes, bytes]:
     return rows
 
 
-def test_a_writer_killed_at_any_moment_leaves_rows_and_log_in_agreement(path: Path, start: Start) -> None:
+def test_a_writer_killed_at_any_moment_leaves_rows_and_log_in_agreement(
+    path: Path, start: Start
+) -> None:
     writer = """
 seed = random.Random(int(sys.stdin.readline()))
 while True:
@@ -123,10 +139,15 @@ while True:
         store.base.put_one(5, b"still", b"works", True)
 
 
-def test_a_writer_killed_inside_its_transaction_has_written_nothing(path: Path, start: Start) -> None:
+def test_a_writer_killed_inside_its_transaction_has_written_nothing(
+    path: Path, start: Start
+) -> None:
     with EmbeddedStore.open(path, slots=2) as store:
         store.base.put_one(5, b"k", b"1", True)
-        child = start('inside(log, "append")\nstore.base.write(5, binary([b"k", b"l"]), binary([b"2", b"2"]), True)')
+        child = start(
+            'inside(log, "append")\nstore.base.write(5, binary([b"k", b"l"]), binary([b"2", b"2"]),'
+            " True)"
+        )
         assert said(child) == "inside"
         kill(child)
         assert rows_of(store, 5) == replayed(store, 5) == {b"k": b"1"}
@@ -147,7 +168,14 @@ def commit(epoch):
 
 def state(store: EmbeddedStore, epoch: int) -> list[list[tuple[bytes, bytes]]]:
     reader = store.state.reader(0, epoch)
-    return [[pair for k, v in reader.scan(table) for pair in zip(k.to_pylist(), v.to_pylist(), strict=True)] for table in (1, 2)]
+    return [
+        [
+            pair
+            for k, v in reader.scan(table)
+            for pair in zip(k.to_pylist(), v.to_pylist(), strict=True)
+        ]
+        for table in (1, 2)
+    ]
 
 
 def expected_state(epoch: int) -> list[list[tuple[bytes, bytes]]]:
@@ -158,11 +186,15 @@ def expected_state(epoch: int) -> list[list[tuple[bytes, bytes]]]:
     return [[(key, b"%d" % total) for key, total in sorted(sums.items())]] * 2
 
 
-def test_a_task_killed_at_any_moment_of_its_commits_leaves_whole_epochs_that_can_be_run_again(path: Path, start: Start) -> None:
+def test_a_task_killed_at_any_moment_of_its_commits_leaves_whole_epochs_that_can_be_run_again(
+    path: Path, start: Start
+) -> None:
     with EmbeddedStore.open(path, slots=2) as store:
         done = 0
         for wait in (1, 5, 2):
-            child = start(COMMIT + f"for epoch in range({done} + 1, 1000):\n    commit(epoch)\n    say(epoch)")
+            child = start(
+                COMMIT + f"for epoch in range({done} + 1, 1000):\n    commit(epoch)\n    say(epoch)"
+            )
             acknowledged = int([said(child) for _ in range(wait)][-1])
             kill(child)
             floor = store.state.status(0).write_floor
@@ -186,9 +218,14 @@ def test_a_task_killed_inside_its_commit_has_written_nothing(path: Path, start: 
         assert state(store, 2) == expected_state(2)
 
 
-def test_a_stopped_holder_of_a_write_lock_is_ended_after_its_deadline(path: Path, start: Start) -> None:
+def test_a_stopped_holder_of_a_write_lock_is_ended_after_its_deadline(
+    path: Path, start: Start
+) -> None:
     with EmbeddedStore.open(path, slots=2) as store:
-        idle = start('store.base.put_one(5, b"i", b"1", True)\nsay("idle")\nsys.stdin.readline()\nsay("alive")')
+        idle = start(
+            'store.base.put_one(5, b"i", b"1",'
+            ' True)\nsay("idle")\nsys.stdin.readline()\nsay("alive")'
+        )
         assert said(idle) == "idle"
         child = start(COMMIT + 'inside(undo, "set_floors")\ncommit(1)')
         assert said(child) == "inside"
@@ -216,13 +253,17 @@ def test_opening_and_reading_do_not_wait_for_a_stopped_writer(path: Path, start:
 
 
 def test_a_holder_is_not_taken_for_a_later_process_with_its_id(path: Path, start: Start) -> None:
-    child = start("say('idle')\nstore.base.put_one(5, b'k', b'1', True)\nsay('idle')\nsys.stdin.readline()")
+    child = start(
+        "say('idle')\nstore.base.put_one(5, b'k', b'1', True)\nsay('idle')\nsys.stdin.readline()"
+    )
     assert (said(child), said(child)) == ("idle", "idle")
     holder = path / "base" / "holder"
     entries = bytearray(holder.read_bytes())
     assert int.from_bytes(entries[0:8], "little") == child.pid
-    entries[8:16] = (int.from_bytes(entries[8:16], "little") - 1).to_bytes(8, "little")  # it started at another time
-    entries[16:24] = b"\0\0\0\0\0\0\xf0\x3f"  # and holds the lock since the first second of the machine
+    # it started at another time
+    entries[8:16] = (int.from_bytes(entries[8:16], "little") - 1).to_bytes(8, "little")
+    # and holds the lock since the first second of the machine
+    entries[16:24] = b"\0\0\0\0\0\0\xf0\x3f"
     with holder.open("r+b") as file:
         file.write(entries)
     with EmbeddedStore.open(path) as store:
@@ -233,7 +274,10 @@ def test_a_holder_is_not_taken_for_a_later_process_with_its_id(path: Path, start
 def test_readers_of_killed_processes_are_cleared(path: Path, start: Start) -> None:
     with EmbeddedStore.open(path, slots=2) as store:
         store.base.put_one(5, b"k", b"1", True)
-        child = start("with store.base.snapshot() as snapshot:\n    say(snapshot.position)\n    sys.stdin.readline()")
+        child = start(
+            "with store.base.snapshot() as snapshot:\n    say(snapshot.position)\n   "
+            " sys.stdin.readline()"
+        )
         assert said(child) == "1"
         assert store.maintain() == 0
         kill(child)
@@ -242,7 +286,10 @@ def test_readers_of_killed_processes_are_cleared(path: Path, start: Start) -> No
 
 
 def test_several_processes_create_one_store_at_the_same_time(path: Path, start: Start) -> None:
-    code = "for i in range(20):\n    store.base.put_one(5, b'%s-%d' % (sys.argv[2].encode(), i), b'v', True)\nsay(store.state.slots)"
+    code = (
+        "for i in range(20):\n    store.base.put_one(5, b'%s-%d' % (sys.argv[2].encode(), i), b'v',"
+        " True)\nsay(store.state.slots)"
+    )
     children = [start(code, map_size=(1 << 24) + 4096 * number) for number in range(3)]
     assert [said(child) for child in children] == ["2"] * 3
     with EmbeddedStore.open(path) as store:
@@ -253,7 +300,10 @@ def test_several_processes_create_one_store_at_the_same_time(path: Path, start: 
 def test_a_process_adopts_the_map_that_another_one_has_grown(path: Path, start: Start) -> None:
     with EmbeddedStore.open(path, slots=2, map_size=1 << 17) as store:
         store.base.put_one(5, b"k", b"1", True)
-        code = "for i in range(40):\n    store.base.put_one(5, b'%d' % i, bytes(50_000), True)\nsay('grown')\nsys.stdin.readline()"
+        code = (
+            "for i in range(40):\n    store.base.put_one(5, b'%d' % i, bytes(50_000),"
+            " True)\nsay('grown')\nsys.stdin.readline()"
+        )
         child = start(code, map_size=1 << 17)
         assert said(child) == "grown"
         assert rows_of(store, 5)[b"39"] == bytes(50_000)
@@ -282,13 +332,21 @@ def test_a_store_works_in_a_forked_child_and_goes_on_in_the_parent(path: Path) -
             assert rows_of(store, 5) == {b"k": b"1"}
             assert store.base.put_one(5, b"k", b"2", True) == 2
             store.catalog.transact(lambda transaction: transaction.put("a", b"2"))
-            assert in_forked_child(lambda: store.catalog.transact(lambda transaction: transaction.put("b", b"3"))) == 0
+            assert (
+                in_forked_child(
+                    lambda: store.catalog.transact(lambda transaction: transaction.put("b", b"3"))
+                )
+                == 0
+            )
             store.close()
 
         assert in_forked_child(child) == 0
         assert rows_of(store, 5) == {b"k": b"2"}
         assert store.base.put_one(5, b"k", b"3", True) == 3
-        assert store.catalog.read(lambda transaction: transaction.scan("")) == [("a", b"2"), ("b", b"3")]
+        assert store.catalog.read(lambda transaction: transaction.scan("")) == [
+            ("a", b"2"),
+            ("b", b"3"),
+        ]
 
 
 def test_a_fork_does_not_take_a_snapshot_from_the_parent(path: Path) -> None:
@@ -315,8 +373,8 @@ def test_a_pickled_store_opens_again_by_its_path_once_per_process(path: Path, st
         store.base.put_one(5, b"k", b"1", True)
         pickled = pickle.dumps(store)
         child = start(
-            "import pickle\ncopies = [pickle.loads(bytes.fromhex(sys.stdin.readline())) for _ in range(2)]\n"
-            "say(copies[0] is copies[1], copies[0].base.put_one(5, b'k', b'2', True))"
+            "import pickle\ncopies = [pickle.loads(bytes.fromhex(sys.stdin.readline())) for _ in"
+            " range(2)]\nsay(copies[0] is copies[1], copies[0].base.put_one(5, b'k', b'2', True))"
         )
         assert child.stdin is not None
         child.stdin.write(f"{pickled.hex()}\n" * 2)
@@ -339,7 +397,9 @@ def test_a_late_attempt_in_another_process_is_refused(path: Path, start: Start) 
         assert store.state.getter(9)(0, 2, b"z") is None
 
 
-def test_a_disk_that_is_full_refuses_writes_whole_and_is_used_on_when_there_is_room(path: Path, start: Start) -> None:
+def test_a_disk_that_is_full_refuses_writes_whole_and_is_used_on_when_there_is_room(
+    path: Path, start: Start
+) -> None:
     code = """
 import resource
 from belvedere.errors import StoreFull

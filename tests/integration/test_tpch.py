@@ -19,7 +19,9 @@ QUERIES = ("q03", "q05", "q13")
 
 
 @pytest.mark.parametrize("width", ["narrow", "wide"])
-def test_joins_aggregates_and_top_k_follow_every_table(tmp_path: Path, spark: SparkSession, width: str) -> None:
+def test_joins_aggregates_and_top_k_follow_every_table(
+    tmp_path: Path, spark: SparkSession, width: str
+) -> None:
     stream, reference = Stream(0.001), Reference()
     with belvedere.open(tmp_path / width, spark=spark, slots=2) as db:
         db._runner = SparkRunner(db.store, spark, Width(tasks=2, fixed=width))
@@ -31,7 +33,10 @@ def test_joins_aggregates_and_top_k_follow_every_table(tmp_path: Path, spark: Sp
             write(db, changes)
             reference.apply(changes)
             db.catch_up()
-            wrong = {name: reference.difference(tpch.query(name), db.view(name).to_arrow()) for name in QUERIES}
+            wrong = {
+                name: reference.difference(tpch.query(name), db.view(name).to_arrow())
+                for name in QUERIES
+            }
             assert not any(wrong.values()), wrong
         if width == "wide":
             assert db.verify("q05").ok

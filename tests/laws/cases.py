@@ -21,17 +21,29 @@ def random_case(seed: int) -> Case:
     choices = Settings(max_rows=dice.choice([1, 4, 1000]), load_rows=dice.choice([1, 2, 3, 1000]))
     streams = 1 if store == "embedded" else dice.choice([1, 1, 2])
     slots, before_images = dice.choice([1, 2, 4]), dice.random() < 0.5
-    return Case("single", (Base("base", table, before_images),), store, slots, streams, choices, tuple(_script(dice, table)))
+    return Case(
+        "single",
+        (Base("base", table, before_images),),
+        store,
+        slots,
+        streams,
+        choices,
+        tuple(_script(dice, table)),
+    )
 
 
 def _script(dice: Random, table: Table) -> Iterator[Action]:
     waiting = [Create(random_view(dice, table), f"view{i}") for i in range(dice.randint(1, 2))]
-    keys = [tuple(dice.choice(table.pools[name]) for name in table.schema.key) for _ in range(dice.randint(3, 9))]
+    keys = [
+        tuple(dice.choice(table.pools[name]) for name in table.schema.key)
+        for _ in range(dice.randint(3, 9))
+    ]
     for _ in range(dice.randint(2, 7)):
         if waiting and dice.random() < 0.6:
             yield waiting.pop()
         yield Write(tuple(_operation(dice, table, keys) for _ in range(dice.randint(1, 8))))
-        for _ in range(dice.choice([0, 1, 2, 8])):  # 8: nearly always enough for all views to be live
+        # 8: nearly always enough for all views to be live
+        for _ in range(dice.choice([0, 1, 2, 8])):
             yield random_run(dice)
     yield from waiting
 
@@ -41,9 +53,15 @@ def _operation(dice: Random, table: Table, keys: list[Key]) -> tuple[Key, Key | 
     if dice.random() < 0.25:
         return key, None
     named = dict(zip(table.schema.key, key, strict=True))
-    return key, tuple(named[n] if n in named else dice.choice(table.pools[n]) for n in table.schema.names)
+    return key, tuple(
+        named[n] if n in named else dice.choice(table.pools[n]) for n in table.schema.names
+    )
 
 
 def random_run(dice: Random) -> Run:
     tasks = dice.choice([1, 2])
-    return Run(tasks) if dice.random() < 0.85 else Run(tasks, dice.choice([-1, 0, 1, 2, 3]), dice.random() < 0.5)
+    return (
+        Run(tasks)
+        if dice.random() < 0.85
+        else Run(tasks, dice.choice([-1, 0, 1, 2, 3]), dice.random() < 0.5)
+    )

@@ -19,7 +19,13 @@ class Deadly:
 
     def __init__(self, store: Any) -> None:
         self._store = store
-        self.catalog, self.base, self.url, self.state, self.rest = store.catalog, store.base, store.url, self, store.rest
+        self.catalog, self.base, self.url, self.state, self.rest = (
+            store.catalog,
+            store.base,
+            store.url,
+            self,
+            store.rest,
+        )
         self.slots, self.read_only = store.state.slots, store.read_only
         self.commits_left, self.after = math.inf, False
 

@@ -9,13 +9,41 @@ from decimal import Decimal
 from random import Random
 from typing import Any
 
-from belvedere.types import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, Column, Schema, SqlType, decimal
+from belvedere.types import (
+    BIGINT,
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INT,
+    STRING,
+    TIMESTAMP,
+    Column,
+    Schema,
+    SqlType,
+    decimal,
+)
 
 BUCKET = "v0"  # a column with so few values that rows meet in groups by it
 LONG = "ß" * 300  # as part of a key, longer than a store allows
 DECIMALS = (decimal(5, 2), decimal(10, 2), decimal(18, 4), decimal(28, 3), decimal(38, 10))
 _KEY_KINDS = (STRING, BIGINT, INT, DOUBLE, BINARY, TIMESTAMP, DATE, DECIMALS[1], DECIMALS[4])
-_VALUE_KINDS = (BOOLEAN, INT, INT, BIGINT, BIGINT, DOUBLE, DOUBLE, STRING, STRING, BINARY, DATE, TIMESTAMP, *DECIMALS[:2], *DECIMALS)
+_VALUE_KINDS = (
+    BOOLEAN,
+    INT,
+    INT,
+    BIGINT,
+    BIGINT,
+    DOUBLE,
+    DOUBLE,
+    STRING,
+    STRING,
+    BINARY,
+    DATE,
+    TIMESTAMP,
+    *DECIMALS[:2],
+    *DECIMALS,
+)
 
 _VALUES: dict[str, list[Any]] = {
     "boolean": [False, True],
@@ -77,7 +105,10 @@ class Table:
 
 def random_table(dice: Random) -> Table:
     keys = [Column(f"k{i}", dice.choice(_KEY_KINDS), False) for i in range(dice.choice([1, 1, 2]))]
-    others = [Column(f"v{i}", dice.choice(_VALUE_KINDS), dice.random() < 0.75) for i in range(dice.randint(2, 5))]
+    others = [
+        Column(f"v{i}", dice.choice(_VALUE_KINDS), dice.random() < 0.75)
+        for i in range(dice.randint(2, 5))
+    ]
     columns = dice.choice([keys + others, others + keys])
     pools = {c.name: _pool(dice, c, c in keys) for c in columns}
     return Table(Schema(tuple(columns), tuple(c.name for c in keys)), pools)
@@ -85,7 +116,11 @@ def random_table(dice: Random) -> Table:
 
 def _pool(dice: Random, column: Column, key: bool) -> list[Any]:
     domain = values(column.type, key)
-    size = len(domain) if key else min(len(domain), 2 if column.name == BUCKET else dice.choice([2, 3, 4, 99]))
+    size = (
+        len(domain)
+        if key
+        else min(len(domain), 2 if column.name == BUCKET else dice.choice([2, 3, 4, 99]))
+    )
     start = 0 if size == len(domain) else dice.randrange(len(domain))
     found = (domain + domain)[start : start + size]
     return [*found, None] if column.nullable and not key else found

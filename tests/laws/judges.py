@@ -1,7 +1,9 @@
 """Who says what a view must show: a judge per law, over the rows of the model.
 
-    single   views of one table, recomputed expression by expression; says how many rows are in error, too
-    trees    any query, recomputed by DuckDB; of a view that is in error it only says whether it may be
+single   views of one table, recomputed expression by expression; says how many rows are in
+         error, too
+trees    any query, recomputed by DuckDB; of a view that is in error it only says whether it may
+         be
 """
 
 from __future__ import annotations
@@ -29,8 +31,12 @@ class Judge(Protocol):
     def moved(self, model: Model) -> None:
         """The rows of the model are others than before."""
 
-    def expected(self, view: ViewDefinition, state: CatalogState, seen: Counter[str]) -> Expected | None:
-        """What the view must show, or None if nothing can be said; `seen` gets to know what happened."""
+    def expected(
+        self, view: ViewDefinition, state: CatalogState, seen: Counter[str]
+    ) -> Expected | None:
+        """What the view must show, or None if nothing can be said; `seen` gets to know what
+        happened.
+        """
 
     def types(self, view: ViewDefinition) -> Sequence[SqlType] | None:
         """The types that the view's columns must have, if they are known."""
@@ -70,7 +76,9 @@ class SingleTable:
         self.before[view.id] = now
         seen["in error"] += now.errors
         seen["recovered"] += old.errors > now.errors
-        seen["group moved"] += sum(old.groups.get(key, group) != group for key, group in now.groups.items())
+        seen["group moved"] += sum(
+            old.groups.get(key, group) != group for key, group in now.groups.items()
+        )
         seen["extreme lost"] += _rises("min", old, now) + _rises("max", now, old)
         seen["distinct value lost"] += _rises("distinct", now, old)
 
@@ -82,15 +90,23 @@ class AnyTree:
         self.tables = tables
         self.recomputation = Recomputation({t.name: t.schema for t in tables})
         self.long = any(LONG in pool for b in case.tables for pool in b.table.pools.values())
-        self.wanted = {(a.view.select, a.view.key): a.view.types for a in case.script if hasattr(a, "view")}
+        self.wanted = {
+            (a.view.select, a.view.key): a.view.types for a in case.script if hasattr(a, "view")
+        }
         self._last: dict[int, list[Row]] = {}
 
     def moved(self, model: Model) -> None:
-        self.recomputation.put({t.name: list(model.tables[t.id].rows.values()) for t in self.tables})
+        self.recomputation.put(
+            {t.name: list(model.tables[t.id].rows.values()) for t in self.tables}
+        )
 
-    def expected(self, view: ViewDefinition, state: CatalogState, seen: Counter[str]) -> Expected | None:
+    def expected(
+        self, view: ViewDefinition, state: CatalogState, seen: Counter[str]
+    ) -> Expected | None:
         if view.id not in self._last:
-            assert only_more_order(view.select, view.planned.checked), f"{view.select} is checked with {view.planned.checked}"
+            assert only_more_order(view.select, view.planned.checked), (
+                f"{view.select} is checked with {view.planned.checked}"
+            )
         rows = self.recomputation.rows(view, state)
         seen["rows went"] += len(self._last.get(view.id, rows)) > len(rows)
         seen["rows came"] += len(self._last.get(view.id, rows)) < len(rows)
@@ -99,7 +115,9 @@ class AnyTree:
         seen["in error"] += errors
         if not errors:
             return Expected(rows, 0)
-        assert self.long or RAISING in view.select, f"{view.select} is in error, and nothing in it raises"
+        assert self.long or RAISING in view.select, (
+            f"{view.select} is in error, and nothing in it raises"
+        )
         return None
 
     def types(self, view: ViewDefinition) -> Sequence[SqlType] | None:
@@ -140,4 +158,7 @@ def _close(a: Any, b: Any) -> bool:
 
 
 def in_order(rows: Sequence[Row]) -> list[Row]:
-    return sorted(map(canonical_row, rows), key=lambda row: [repr(v) if not isinstance(v, float) else f"{v:.9e}" for v in row])
+    return sorted(
+        map(canonical_row, rows),
+        key=lambda row: [repr(v) if not isinstance(v, float) else f"{v:.9e}" for v in row],
+    )

@@ -1,4 +1,6 @@
-"""Run the cases of many seeds; a failure is shrunk and printed with the seed with which it is found again."""
+"""Run the cases of many seeds; a failure is shrunk and printed with the seed with which it is found
+again.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ def cases(default: int) -> int:
 
 
 def first_seed() -> int:
-    """The same every time, so that a run says something about the change and not about luck; "random" for others."""
+    """The same every time, so that a run says something about the change and not about luck;
+    "random" for others.
+    """
     seed = os.environ.get("BELVEDERE_LAW_SEED") or _SEED
     return SystemRandom().randrange(10**12) if seed == "random" else int(seed)
 
@@ -35,7 +39,13 @@ def hold_the_law(make: Callable[[int], Case], seed: int, count: int) -> Counter[
         except Exception as error:  # whatever it is, the case that led to it is wanted
             _fail(number, case, error)
         views = [a.view for a in case.script if isinstance(a, Create)]
-        seen.update(["cases", case.store, *{shape for view in views for shape in (view.shape, *view.shapes)}])
+        seen.update(
+            [
+                "cases",
+                case.store,
+                *{shape for view in views for shape in (view.shape, *view.shapes)},
+            ]
+        )
         seen.update({what for what, times in found.items() if times})
     return seen
 
@@ -43,7 +53,9 @@ def hold_the_law(make: Callable[[int], Case], seed: int, count: int) -> Counter[
 def _fail(seed: int, case: Case, error: Exception) -> None:
     smallest = shrunk(case, lambda c: type(_error_of(c)) is type(error))
     again = f"BELVEDERE_LAW_SEED={seed} BELVEDERE_LAW_CASES=1 pytest tests/laws"
-    raise AssertionError(f"run it again with: {again}\n{_error_of(smallest)}\n{smallest}") from error
+    raise AssertionError(
+        f"run it again with: {again}\n{_error_of(smallest)}\n{smallest}"
+    ) from error
 
 
 def _error_of(case: Case) -> Exception | None:
@@ -54,12 +66,20 @@ def _error_of(case: Case) -> Exception | None:
     return None
 
 
-def assert_that_cases_mean_something(seen: Counter[str], least: dict[str, int], most: dict[str, int] | None = None) -> None:
-    """At least this share of the cases, in percent, meets what the law is about, and at most that share what takes from it."""
+def assert_that_cases_mean_something(
+    seen: Counter[str], least: dict[str, int], most: dict[str, int] | None = None
+) -> None:
+    """At least this share of the cases, in percent, meets what the law is about, and at most that
+    share what takes from it.
+    """
     if seen["cases"] < _SOME:
         return
     share = {what: 100 * seen[what] / seen["cases"] for what in least}
-    rare = [f"{what} {share[what]:.1f}%" for what, percent in least.items() if share[what] < percent]
+    rare = [
+        f"{what} {share[what]:.1f}%" for what, percent in least.items() if share[what] < percent
+    ]
     assert not rare, f"too few of {seen['cases']} cases have {', '.join(rare)}: {dict(seen)}"
-    often = [what for what, percent in (most or {}).items() if 100 * seen[what] / seen["cases"] > percent]
+    often = [
+        what for what, percent in (most or {}).items() if 100 * seen[what] / seen["cases"] > percent
+    ]
     assert not often, f"too many of {seen['cases']} cases have {', '.join(often)}: {dict(seen)}"

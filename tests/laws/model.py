@@ -21,7 +21,9 @@ class TableRows:
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
         self.value_places = [i for i, name in enumerate(schema.names) if name not in schema.key]
-        self.encode_key = KeyCodec(tuple(c.type for c in schema.key_columns), normalize=False).encode_one
+        self.encode_key = KeyCodec(
+            tuple(c.type for c in schema.key_columns), normalize=False
+        ).encode_one
         self._encode_value = RowCodec(tuple(c.type for c in schema.value_columns)).encode_one
         self.rows: dict[bytes, Row] = {}
         self.images: dict[bytes, bytes] = {}
@@ -46,7 +48,10 @@ class Model:
 
     def write(self, store: Any, table: TableDefinition, operations: Sequence[Operation]) -> None:
         rows = self.tables[table.id]
-        encoded = [(rows.encode_key(key), None if row is None else rows.value(row)) for key, row in operations]
+        encoded = [
+            (rows.encode_key(key), None if row is None else rows.value(row))
+            for key, row in operations
+        ]
         ends = store.base.end()
         arrays = [pa.array([e[i] for e in encoded], pa.binary()) for i in (0, 1)]
         store.base.write(table.id, *arrays, table.before_images)

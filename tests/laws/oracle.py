@@ -1,12 +1,13 @@
 """The view recomputed from the base rows, without any operator of the engine.
 
-Scalar expressions are lowered as in the engine (a conformance suite holds them against Spark); WHERE, GROUP BY, DISTINCT and
-the aggregates are DuckDB's own, except that sums of doubles and averages of decimals are exact Python numbers. A row whose
-expression raises is left out and counted, and so is a group.
+Scalar expressions are lowered as in the engine (a conformance suite holds them against Spark);
+WHERE, GROUP BY, DISTINCT and the aggregates are DuckDB's own, except that sums of doubles and
+averages of decimals are exact Python numbers. A row whose expression raises is left out and
+counted, and so is a group.
 
-    rows -> leaf       WHERE, then the groups and the arguments of the aggregates, or the view's columns
-         -> reduced    one row per group with the results of the aggregate calls
-         -> shown      HAVING, then the view's columns
+    rows -> leaf       WHERE, then the groups and the arguments of the aggregates, or the view's
+                       columns -> reduced    one row per group with the results of the aggregate
+                       calls -> shown      HAVING, then the view's columns
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ Row = tuple[Any, ...]
 FAILED = "failed"  # instead of a row whose expression raises
 _NAMES: dict[type[exp.Expr], str] = {exp.Sum: "sum", exp.Avg: "avg", exp.Min: "min", exp.Max: "max"}
 _engine = connect()
-_engine.execute("PRAGMA disable_optimizer")  # which would evaluate constants in branches that no row takes
+# which would evaluate constants in branches that no row takes
+_engine.execute("PRAGMA disable_optimizer")
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,8 @@ class Expected:
     rows: list[Row]
     errors: int
     groups: dict[bytes, Row] = field(default_factory=dict)  # group of each base row, for statistics
-    results: dict[str, dict[Row, Row]] = field(default_factory=dict)  # of MIN, MAX and COUNT(DISTINCT) by group, for statistics
+    # of MIN, MAX and COUNT(DISTINCT) by group, for statistics
+    results: dict[str, dict[Row, Row]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -56,13 +59,21 @@ class Call:
 class Evaluator:
     """Evaluates a condition and expressions over rows, remembering what it gave for each row."""
 
-    def __init__(self, names: Sequence[str], types: Sequence[SqlType], condition: str | None, outputs: Sequence[str]) -> None:
+    def __init__(
+        self,
+        names: Sequence[str],
+        types: Sequence[SqlType],
+        condition: str | None,
+        outputs: Sequence[str],
+    ) -> None:
         self.names, self.types = names, types
         self.condition, self.outputs = condition, outputs
         self._known: dict[Any, Row | str | None] = {}
 
     def __call__(self, rows: dict[Any, Row]) -> dict[Any, Row | str | None]:
-        """By the rows' identities: the values, FAILED, or None where the condition does not hold."""
+        """By the rows' identities: the values, FAILED, or None where the
+        condition does not hold.
+        """
         new = {key: row for key, row in rows.items() if key not in self._known}
         passed = new
         if self.condition is not None and new:
@@ -91,7 +102,9 @@ class Evaluator:
 
 
 def arrow(names: Sequence[str], types: Sequence[SqlType], rows: list[Row]) -> pa.Table:
-    return pa.table([pa.array([r[i] for r in rows], t.arrow) for i, t in enumerate(types)], names=list(names))
+    return pa.table(
+        [pa.array([r[i] for r in rows], t.arrow) for i, t in enumerate(types)], names=list(names)
+    )
 
 
 def query(text: str, leaf: pa.Table) -> list[Row]:
@@ -109,7 +122,10 @@ class Oracle:
         self.items = _items(tree, schema)
         self.resolve = _resolver(schema.names, [c.type for c in schema.columns])
         self.having = tree.args["having"].this if tree.args.get("having") else None
-        self.aggregated = any(node.find(exp.AggFunc) for node, _ in self.items) or tree.args.get("group") is not None
+        self.aggregated = (
+            any(node.find(exp.AggFunc) for node, _ in self.items)
+            or tree.args.get("group") is not None
+        )
         self.distinct = tree.args.get("distinct") is not None
         self.groups = _groups(tree, self.items)
         self.record_key = [[name for _, name in self.items].index(name) for name in record_key]
@@ -121,7 +137,9 @@ class Oracle:
             self._plan_aggregate()
         else:
             self._plan_rows()
-        self.evaluate = Evaluator(schema.names, [c.type for c in schema.columns], condition, [t.sql for t in self.leaf])
+        self.evaluate = Evaluator(
+            schema.names, [c.type for c in schema.columns], condition, [t.sql for t in self.leaf]
+        )
 
     @property
     def types(self) -> list[SqlType]:
@@ -141,13 +159,17 @@ class Oracle:
         for node in post:
             for call in _outermost_calls(node):
                 self.calls.setdefault(_text(call), self._call(call))
-        types = [t.type for t in self.leaf[: len(self.groups)]] + [c.type for c in self.calls.values()]
+        types = [t.type for t in self.leaf[: len(self.groups)]] + [
+            c.type for c in self.calls.values()
+        ]
         names = [f"o{i}" for i in range(len(types))]
         places = {_text(g): f"o{i}" for i, g in enumerate(self.groups)}
         places |= {text: f"o{len(self.groups) + i}" for i, text in enumerate(self.calls)}
         resolve = _resolver(names, types)
         self.shown = [lower(_replaced(node, places), resolve) for node, _ in self.items]
-        having = lower(_replaced(self.having, places), resolve).sql if self.having is not None else None
+        having = (
+            lower(_replaced(self.having, places), resolve).sql if self.having is not None else None
+        )
         self.present = Evaluator(names, types, having, [t.sql for t in self.shown])  # type: ignore[arg-type]  # as above
 
     def _call(self, node: exp.Expr) -> Call:
@@ -159,26 +181,38 @@ class Oracle:
         parts = inner.this.expressions if distinct else [inner.this]
         function = _NAMES.get(type(inner), "distinct" if distinct else "count")
         if isinstance(parts[0], exp.Star):
-            return Call("rows", (), (), BIGINT) if condition is None else Call("count", (self._argument(None, condition),), (INT,), BIGINT)
+            return (
+                Call("rows", (), (), BIGINT)
+                if condition is None
+                else Call("count", (self._argument(None, condition),), (INT,), BIGINT)
+            )
         places = tuple(self._argument(p, condition) for p in parts)
         kinds = tuple(self.leaf[p].type for p in places)
         result = BIGINT if function in ("count", "distinct") else aggregate_type(function, kinds[0])
         return Call(function, places, kinds, result)  # type: ignore[arg-type]  # as above
 
     def _argument(self, node: exp.Expr | None, condition: exp.Expr | None) -> int:
-        """A leaf column with the argument of a call where the condition holds, else NULL; without an argument it is 1."""
+        """A leaf column with the argument of a call where the condition holds, else NULL; without
+        an argument it is 1.
+        """
         value = lower(node, self.resolve) if node is not None else Typed("CAST(1 AS INTEGER)", INT)
         if condition is not None:
-            value = Typed(f"CASE WHEN {lower(condition, self.resolve).sql} THEN {value.sql} END", value.type)
+            value = Typed(
+                f"CASE WHEN {lower(condition, self.resolve).sql} THEN {value.sql} END", value.type
+            )
         self.leaf.append(value)
         return len(self.leaf) - 1
 
     def recompute(self, rows: dict[bytes, Row], images: dict[bytes, bytes]) -> Expected:
-        """`images` identifies the content of each row, so that what was computed for it can be found again."""
+        """`images` identifies the content of each row, so that what was computed for it can be
+        found again.
+        """
         found = self.evaluate({(key, images[key]): row for key, row in rows.items()})
         leaf = {key[0]: values for key, values in found.items() if isinstance(values, tuple)}
         errors = sum(values == FAILED for values in found.values())
-        fitting = {key: values for key, values in leaf.items() if not self._too_long(values, len(key))}
+        fitting = {
+            key: values for key, values in leaf.items() if not self._too_long(values, len(key))
+        }
         errors += len(leaf) - len(fitting)
         if not self.aggregated:
             return self._rows(list(fitting.values()), errors)
@@ -186,9 +220,11 @@ class Oracle:
         return self._grouped(list(fitting.values()), errors, groups)
 
     def _too_long(self, leaf: Row, identity: int) -> bool:
-        """Keys made of leaf columns: the group, and the group with an ordered argument; with DISTINCT a row is a group.
+        """Keys made of leaf columns: the group, and the group with an ordered argument; with
+        DISTINCT a row is a group.
 
-        MIN and MAX keep rows, whose identity is part of the key, unless a COUNT(DISTINCT) of the same argument keeps counts.
+        MIN and MAX keep rows, whose identity is part of the key, unless a COUNT(DISTINCT) of the
+        same argument keeps counts.
         """
         if not self.aggregated and not self.distinct:
             return False  # the record key is looked at when the row is shown
@@ -196,7 +232,10 @@ class Oracle:
         ordered = [c for c in self.calls.values() if c.function in ("min", "max", "distinct")]
         counted = {self._texts(c.arguments) for c in ordered if c.function == "distinct"}
         keys = [(groups, 0)]
-        keys += [((*groups, *c.arguments), 0 if self._texts(c.arguments) in counted else identity) for c in ordered]
+        keys += [
+            ((*groups, *c.arguments), 0 if self._texts(c.arguments) in counted else identity)
+            for c in ordered
+        ]
         types = self.leaf_types
         return any(_length(leaf, types, key) + more > MAX_KEY for key, more in keys)
 
@@ -207,7 +246,10 @@ class Oracle:
         if self.distinct and leaf:
             types = self.leaf_types
             names = [f"e{i}" for i in range(len(types))]
-            leaf = query(f"SELECT DISTINCT {', '.join(map(_normal, names, types))} FROM leaf", arrow(names, types, leaf))
+            leaf = query(
+                f"SELECT DISTINCT {', '.join(map(_normal, names, types))} FROM leaf",
+                arrow(names, types, leaf),
+            )
         return self._checked([*leaf], errors)
 
     def _checked(self, rows: list[Row], errors: int) -> Expected:
@@ -221,10 +263,19 @@ class Oracle:
         shown = self.present({row_identity(row): row for row in good.values()})
         errors += len(reduced) - len(good) + sum(row == FAILED for row in shown.values())
         found = self._checked([r for r in shown.values() if isinstance(r, tuple)], errors)
-        return Expected(found.rows, found.errors, groups, {name: self._of(name, reduced) for name in ("min", "max", "distinct")})
+        return Expected(
+            found.rows,
+            found.errors,
+            groups,
+            {name: self._of(name, reduced) for name in ("min", "max", "distinct")},
+        )
 
     def _of(self, function: str, reduced: dict[Row, Row]) -> dict[Row, Row]:
-        places = [len(self.groups) + i for i, call in enumerate(self.calls.values()) if call.function == function]
+        places = [
+            len(self.groups) + i
+            for i, call in enumerate(self.calls.values())
+            if call.function == function
+        ]
         return {key: tuple(row[i] for i in places) for key, row in reduced.items()}
 
     def _reduce(self, leaf: list[Row]) -> list[Row]:
@@ -296,7 +347,9 @@ def _average(call: Call, total: Any, count: int) -> Any:
 
 def _normal(name: str, kind: SqlType) -> str:
     """In groups and among distinct values -0.0 is 0.0."""
-    return f"CASE WHEN {name} = 0 THEN 0.0::DOUBLE ELSE {name} END" if kind.name == "double" else name
+    return (
+        f"CASE WHEN {name} = 0 THEN 0.0::DOUBLE ELSE {name} END" if kind.name == "double" else name
+    )
 
 
 def _length(row: Row, types: Sequence[SqlType], key: Sequence[int]) -> int:
@@ -309,7 +362,9 @@ def _items(tree: exp.Expr, schema: Schema) -> list[tuple[exp.Expr, str]]:
         if isinstance(node, exp.Star):
             found += [(exp.column(name), name) for name in schema.names]
         else:
-            found.append((node.this, node.alias) if isinstance(node, exp.Alias) else (node, node.name))
+            found.append(
+                (node.this, node.alias) if isinstance(node, exp.Alias) else (node, node.name)
+            )
     return found
 
 
@@ -326,7 +381,9 @@ def _groups(tree: exp.Expr, items: list[tuple[exp.Expr, str]]) -> list[exp.Expr]
     return found
 
 
-def _resolver(names: Sequence[str], types: Sequence[SqlType | None]) -> Callable[[exp.Column], Typed]:
+def _resolver(
+    names: Sequence[str], types: Sequence[SqlType | None]
+) -> Callable[[exp.Column], Typed]:
     kinds = dict(zip(names, types, strict=True))
     return lambda column: Typed(f'"{column.name}"', kinds[column.name])
 
@@ -357,7 +414,9 @@ def row_identity(row: Row) -> str:
 
 
 def canonical(value: Any) -> Any:
-    """Equal for values that are equal in SQL: all NaN, -0.0 and 0.0, and a float near another prints as it does."""
+    """Equal for values that are equal in SQL: all NaN, -0.0 and 0.0, and a float near another
+    prints as it does.
+    """
     if isinstance(value, float):
         return "NaN" if math.isnan(value) else value + 0.0
     return value

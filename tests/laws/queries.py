@@ -1,4 +1,6 @@
-"""Random views as SQL text: expressions by type from templates, aggregates, and the shapes of SELECT that are maintained."""
+"""Random views as SQL text: expressions by type from templates, aggregates, and the shapes of
+SELECT that are maintained.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,13 @@ from random import Random
 from belvedere.types import SqlType
 from tests.laws.domains import BUCKET, Table, literals
 
-_LETTERS = dict(zip("bildmsxtu", ("boolean", "int", "bigint", "double", "decimal", "string", "binary", "date", "timestamp"), strict=True))
+_LETTERS = dict(
+    zip(
+        "bildmsxtu",
+        ("boolean", "int", "bigint", "double", "decimal", "string", "binary", "date", "timestamp"),
+        strict=True,
+    )
+)
 _PLACE = re.compile(r"\{(\w)\}")
 _TEXT = """
     boolean: {i} < {i}; {i} = {l}; {d} >= {d}; {s} = {s}; {s} <=> {s}; {m} > 1; {t} < {t}; {u} <= {u}; {x} = {x}
@@ -72,11 +80,21 @@ class Writer:
         if columns and self.chance(50):
             return self.one_of(columns)
         template = self.one_of(self._fitting(kind))
-        return "(" + _PLACE.sub(lambda found: self.expression(_LETTERS[found[1]], depth - 1), template) + ")"
+        return (
+            "("
+            + _PLACE.sub(lambda found: self.expression(_LETTERS[found[1]], depth - 1), template)
+            + ")"
+        )
 
     def _fitting(self, kind: str) -> list[str]:
-        """Templates that are filled with columns, if there are any: few constants make few rows alike."""
-        full = [t for t in _TEMPLATES[kind] if all(self.table.columns(_LETTERS[letter]) for letter in _PLACE.findall(t))]
+        """Templates that are filled with columns, if there are any: few constants make few rows
+        alike.
+        """
+        full = [
+            t
+            for t in _TEMPLATES[kind]
+            if all(self.table.columns(_LETTERS[letter]) for letter in _PLACE.findall(t))
+        ]
         return full if full and self.chance(85) else _TEMPLATES[kind]
 
     def any_expression(self, depth: int = 1) -> str:
@@ -93,16 +111,24 @@ class Writer:
 
     def number(self, names: tuple[str, ...] = _NUMBERS) -> str:
         """An argument of sum or avg: only decimals of up to 28 digits can be summed."""
-        summable = [c.name for c in self.table.schema.columns if c.type.name in names and _summable(c.type)]
+        summable = [
+            c.name for c in self.table.schema.columns if c.type.name in names and _summable(c.type)
+        ]
         if summable and self.chance(75):
             return self.one_of(summable)
         kind = self.one_of([n for n in names if n != "decimal"] or list(names))
         return self.expression(kind, 1) if kind != "decimal" else "CAST(1.5 AS decimal(10,2))"
 
     def call(self) -> str:
-        make = self.one_of(["count(*)", "count", "sum", "sum", "avg", "count_if", *["distinct", "min", "max"] * 3])
+        make = self.one_of(
+            ["count(*)", "count", "sum", "sum", "avg", "count_if", *["distinct", "min", "max"] * 3]
+        )
         text = self._call(make)
-        return f"{text} FILTER (WHERE {self.condition()})" if make != "count_if" and self.chance(15) else text
+        return (
+            f"{text} FILTER (WHERE {self.condition()})"
+            if make != "count_if" and self.chance(15)
+            else text
+        )
 
     def _call(self, make: str) -> str:
         if make == "count(*)":
@@ -119,12 +145,32 @@ class Writer:
         if self.chance(75):
             return self.call()
         whole = self.number(("int", "bigint"))
-        choices = [f"sum({whole}) / count(*) + 1", f"coalesce(sum({whole}), 0)", f"{self.call()} IS NULL", "10 / (count(*) - 2)"]
-        return self.one_of([*choices, f"sum({whole}) * 2", f"max({whole}) - min({whole})", "if(count(*) > 1, 'many', 'one')"])
+        choices = [
+            f"sum({whole}) / count(*) + 1",
+            f"coalesce(sum({whole}), 0)",
+            f"{self.call()} IS NULL",
+            "10 / (count(*) - 2)",
+        ]
+        return self.one_of(
+            [
+                *choices,
+                f"sum({whole}) * 2",
+                f"max({whole}) - min({whole})",
+                "if(count(*) > 1, 'many', 'one')",
+            ]
+        )
 
     def having(self) -> str:
-        choices = ["count(*) > 1", f"count(DISTINCT {self.any_expression()}) >= 2", f"min({self.any_expression()}) IS NOT NULL"]
-        choices += [f"sum({self.number(('int', 'bigint'))}) > 0", "10 / (count(*) - 1) > 2", f"{self._call('max')} IS NULL OR count(*) < 3"]
+        choices = [
+            "count(*) > 1",
+            f"count(DISTINCT {self.any_expression()}) >= 2",
+            f"min({self.any_expression()}) IS NOT NULL",
+        ]
+        choices += [
+            f"sum({self.number(('int', 'bigint'))}) > 0",
+            "10 / (count(*) - 1) > 2",
+            f"{self._call('max')} IS NULL OR count(*) < 3",
+        ]
         return f" HAVING {self.one_of(choices)}" if self.chance(20) else ""
 
 
@@ -133,7 +179,9 @@ def _summable(kind: SqlType) -> bool:
 
 
 def random_view(dice: Random, table: Table) -> View:
-    shape = dice.choice([*["grouped"] * 7, "rows", "keyed", "bag", "index", "distinct", "global", "global"])
+    shape = dice.choice(
+        [*["grouped"] * 7, "rows", "keyed", "bag", "index", "distinct", "global", "global"]
+    )
     return _SHAPES[shape](Writer(dice, table))
 
 
@@ -142,7 +190,10 @@ def _rows(w: Writer) -> View:
 
 
 def _keyed(w: Writer) -> View:
-    items = [*w.table.schema.key, *(f"{w.any_expression(2)} AS e{i}" for i in range(w.dice.randint(0, 2)))]
+    items = [
+        *w.table.schema.key,
+        *(f"{w.any_expression(2)} AS e{i}" for i in range(w.dice.randint(0, 2))),
+    ]
     w.dice.shuffle(items)
     return View(f"SELECT {', '.join(items)} FROM base{w.where()}", (), "keyed")
 
@@ -161,18 +212,30 @@ def _index(w: Writer) -> View:
 
 def _distinct(w: Writer) -> View:
     items = [f"{w.any_expression()} AS e{i}" for i in range(w.dice.randint(1, 2))]
-    return View(f"SELECT DISTINCT {', '.join(items)} FROM base{w.where()}", _some_key(w, [f"e{len(items) - 1}"], 20), "distinct")
+    return View(
+        f"SELECT DISTINCT {', '.join(items)} FROM base{w.where()}",
+        _some_key(w, [f"e{len(items) - 1}"], 20),
+        "distinct",
+    )
 
 
 def _grouped(w: Writer) -> View:
-    groups = [BUCKET if w.chance(50) else w.any_expression() for _ in range(w.dice.choice([1, 1, 1, 2]))]
+    groups = [
+        BUCKET if w.chance(50) else w.any_expression() for _ in range(w.dice.choice([1, 1, 1, 2]))
+    ]
     shown = [f"{g} AS g{i}" for i, g in enumerate(groups)]
     calls = [f"{w.post()} AS a{i}" for i in range(w.dice.randint(1, 3))]
-    written = [w.one_of([g, f"g{i}", str(i + 1)]) for i, g in enumerate(groups)]  # as it is, by alias, by number
+    # as it is, by alias, by number
+    written = [w.one_of([g, f"g{i}", str(i + 1)]) for i, g in enumerate(groups)]
     if w.chance(10):
         shown, written = shown[1:], groups  # without its group columns the view is a bag
     key = _some_key(w, [c.split(" AS ")[-1] for c in (shown + calls)[-1:]], 15)
-    return View(f"SELECT {', '.join(shown + calls)} FROM base{w.where()} GROUP BY {', '.join(written)}{w.having()}", key, "grouped")
+    return View(
+        f"SELECT {', '.join(shown + calls)} FROM base{w.where()} GROUP BY"
+        f" {', '.join(written)}{w.having()}",
+        key,
+        "grouped",
+    )
 
 
 def _global(w: Writer) -> View:
@@ -180,7 +243,15 @@ def _global(w: Writer) -> View:
     return View(f"SELECT {', '.join(calls)} FROM base{w.where()}{w.having()}", (), "global")
 
 
-_SHAPES = {"rows": _rows, "keyed": _keyed, "bag": _bag, "index": _index, "distinct": _distinct, "grouped": _grouped, "global": _global}
+_SHAPES = {
+    "rows": _rows,
+    "keyed": _keyed,
+    "bag": _bag,
+    "index": _index,
+    "distinct": _distinct,
+    "grouped": _grouped,
+    "global": _global,
+}
 
 
 def _some_key(w: Writer, names: list[str], percent: int) -> tuple[str, ...]:

@@ -1,4 +1,6 @@
-"""A case: tables, a store, and a script of writes, views that come and go, and epochs that may crash."""
+"""A case: tables, a store, and a script of writes, views that come and go, and epochs that may
+crash.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,11 @@ class Drop:
 
 @dataclass(frozen=True)
 class Run:
-    """One epoch. The coordinator dies before or after its `dies_at`-th slot commit, or with -1 when all work is done."""
+    """One epoch.
+
+    The coordinator dies before or after its `dies_at`-th slot commit, or with -1 when all work is
+    done.
+    """
 
     tasks: int
     dies_at: int | None = None

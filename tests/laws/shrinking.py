@@ -1,4 +1,6 @@
-"""Smaller cases that fail as well: fewer actions, fewer operations, plainer settings, and simpler queries."""
+"""Smaller cases that fail as well: fewer actions, fewer operations, plainer settings, and simpler
+queries.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ def shrunk(case: Case, fails: Callable[[Case], bool]) -> Case:
     """A case that fails and none of whose simpler forms does, as far as the time allows."""
     deadline = time.monotonic() + _SECONDS
     while time.monotonic() < deadline:
-        smaller = next((c for c in _simpler(case) if time.monotonic() < deadline and fails(c)), None)
+        smaller = next(
+            (c for c in _simpler(case) if time.monotonic() < deadline and fails(c)), None
+        )
         if smaller is None:
             break
         case = smaller
@@ -39,7 +43,10 @@ def _simpler(case: Case) -> Iterator[Case]:
             yield replace(case, **{name: value})  # type: ignore[arg-type]  # _PLAIN has the types of the fields
     for i, base in enumerate(case.tables):
         if not base.before_images:
-            yield replace(case, tables=(*case.tables[:i], replace(base, before_images=True), *case.tables[i + 1 :]))
+            yield replace(
+                case,
+                tables=(*case.tables[:i], replace(base, before_images=True), *case.tables[i + 1 :]),
+            )
     for i, action in enumerate(case.script):
         for other in _simpler_actions(action):
             yield replace(case, script=(*case.script[:i], other, *case.script[i + 1 :]))
@@ -51,7 +58,11 @@ def _simpler_actions(action: Action) -> Iterator[Action]:
             if len(action.operations) > 1:
                 yield replace(action, operations=action.operations[:i] + action.operations[i + 1 :])
     elif isinstance(action, Run) and action != Run(1):
-        yield from {Run(1): 0, Run(action.tasks): 0, Run(1, action.dies_at, action.after): 0}.keys() - {action}
+        yield from {
+            Run(1): 0,
+            Run(action.tasks): 0,
+            Run(1, action.dies_at, action.after): 0,
+        }.keys() - {action}
     elif isinstance(action, Create):
         if action.view.key:
             yield replace(action, view=replace(action.view, key=()))
@@ -60,7 +71,9 @@ def _simpler_actions(action: Action) -> Iterator[Action]:
 
 
 def simpler_queries(select: str) -> Iterator[str]:
-    """The query without one of its parts; some of these mean nothing, which shows when they are tried."""
+    """The query without one of its parts; some of these mean nothing, which shows when they are
+    tried.
+    """
     size = len(list(parse(select).walk()))
     for i in range(size):
         for change in _CHANGES:
@@ -72,7 +85,20 @@ def simpler_queries(select: str) -> Iterator[str]:
 
 
 def _clause_gone(tree: exp.Expr, node: exp.Expr) -> exp.Expr | None:
-    if not isinstance(node, exp.Where | exp.Having | exp.Join | exp.Distinct | exp.Limit | exp.Order | exp.With | exp.CTE) or node is tree:
+    if (
+        not isinstance(
+            node,
+            exp.Where
+            | exp.Having
+            | exp.Join
+            | exp.Distinct
+            | exp.Limit
+            | exp.Order
+            | exp.With
+            | exp.CTE,
+        )
+        or node is tree
+    ):
         return None
     node.pop()
     return tree
@@ -96,14 +122,20 @@ def _one_side(tree: exp.Expr, node: exp.Expr) -> exp.Expr | None:
 
 
 def _other_side(tree: exp.Expr, node: exp.Expr) -> exp.Expr | None:
-    return _put(tree, node, node.expression) if isinstance(node, exp.SetOperation | exp.Connector) else None
+    return (
+        _put(tree, node, node.expression)
+        if isinstance(node, exp.SetOperation | exp.Connector)
+        else None
+    )
 
 
 def _inner(tree: exp.Expr, node: exp.Expr) -> exp.Expr | None:
     """A query inside instead of the whole; a function's or a cast's argument instead of it."""
     if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Query):
         return node.this
-    if isinstance(node, exp.Coalesce | exp.Neg | exp.Paren | exp.Not | exp.Filter) and isinstance(node.this, exp.Expr):
+    if isinstance(node, exp.Coalesce | exp.Neg | exp.Paren | exp.Not | exp.Filter) and isinstance(
+        node.this, exp.Expr
+    ):
         return _put(tree, node, node.this)
     return None
 

@@ -1,4 +1,6 @@
-"""The master property can fail: each of these faults, planted in the engine, is found within a few hundred cases."""
+"""The master property can fail: each of these faults, planted in the engine, is found within a few
+hundred cases.
+"""
 
 from __future__ import annotations
 
@@ -33,12 +35,22 @@ _ENOUGH = 500
 
 def a_vanished_minimum_is_found_again(m: pytest.MonkeyPatch) -> None:
     search = ordered.Ordered._search
-    m.setattr(ordered.Ordered, "_search", lambda self, shard, key, gone, limit, reverse: search(self, shard, key, iter(()), limit, reverse))
+    m.setattr(
+        ordered.Ordered,
+        "_search",
+        lambda self, shard, key, gone, limit, reverse: search(
+            self, shard, key, iter(()), limit, reverse
+        ),
+    )
 
 
 def distinct_values_only_grow(m: pytest.MonkeyPatch) -> None:
     apply = ordered.Ordered.apply
-    m.setattr(ordered.Ordered, "apply", lambda *args: (t := apply(*args)) and replace(t, distinct=np.maximum(t.distinct, 0)))
+    m.setattr(
+        ordered.Ordered,
+        "apply",
+        lambda *args: (t := apply(*args)) and replace(t, distinct=np.maximum(t.distinct, 0)),
+    )
 
 
 def the_sum_of_nothing_is_zero(m: pytest.MonkeyPatch) -> None:
@@ -57,7 +69,9 @@ def a_global_aggregate_begins_without_a_row(m: pytest.MonkeyPatch) -> None:
 
 def a_loading_view_sees_all_changes(m: pytest.MonkeyPatch) -> None:
     marks = EpochPlan.marks
-    m.setattr(EpochPlan, "marks", lambda self, node: [(group, None) for group, _ in marks(self, node)])
+    m.setattr(
+        EpochPlan, "marks", lambda self, node: [(group, None) for group, _ in marks(self, node)]
+    )
 
 
 def loading_reads_rows_as_they_are_now(m: pytest.MonkeyPatch) -> None:
@@ -68,7 +82,9 @@ def the_first_before_image_is_forgotten(m: pytest.MonkeyPatch) -> None:
     operations = net.net_operations
 
     def wrong(keys: Any, values: Any, before: Any) -> net.NetChanges:
-        return operations(keys, values, before if before is None else pa.nulls(len(before), pa.binary()))
+        return operations(
+            keys, values, before if before is None else pa.nulls(len(before), pa.binary())
+        )
 
     m.setattr(net, "net_operations", wrong)
 
@@ -91,7 +107,11 @@ def equal_rows_count_once(m: pytest.MonkeyPatch) -> None:
 
 
 def a_retry_reads_its_own_writes(m: pytest.MonkeyPatch) -> None:
-    m.setattr(world, "MemoryStore", lambda slots, streams: MemoryStore(slots, streams, Rules(keep_before=False)))
+    m.setattr(
+        world,
+        "MemoryStore",
+        lambda slots, streams: MemoryStore(slots, streams, Rules(keep_before=False)),
+    )
 
 
 def an_open_intent_is_replaced(m: pytest.MonkeyPatch) -> None:
@@ -103,7 +123,11 @@ def a_condition_that_is_null_holds(m: pytest.MonkeyPatch) -> None:
 
     def wrong(expressions: Any, changes: Any, numbers: Any, failures: Any) -> Any:
         values, rows = evaluate(expressions, changes, numbers, failures)
-        return ([values[0].fill_null(True)] if expressions[0].type.name == "boolean" and numbers == 0 else values), rows
+        return (
+            [values[0].fill_null(True)]
+            if expressions[0].type.name == "boolean" and numbers == 0
+            else values
+        ), rows
 
     m.setattr(select, "_evaluate", wrong)
 
@@ -125,21 +149,34 @@ class _AsOfNow(manager._Recording):
 
     def _written(self, table: int) -> dict[bytes, bytes | None]:
         write = self._attempt.written.get((self.slot, table))
-        return {} if write is None else dict(zip(write.keys.to_pylist(), write.values.to_pylist(), strict=True))
+        return (
+            {}
+            if write is None
+            else dict(zip(write.keys.to_pylist(), write.values.to_pylist(), strict=True))
+        )
 
     def _get_many(self, table: int, keys: pa.BinaryArray) -> pa.BinaryArray:
         new, old = self._written(table), self._shard.get_many(table, keys).to_pylist()
-        return pa.array([new.get(k, v) for k, v in zip(keys.to_pylist(), old, strict=True)], pa.binary())
+        return pa.array(
+            [new.get(k, v) for k, v in zip(keys.to_pylist(), old, strict=True)], pa.binary()
+        )
 
-    def _scan_prefixes(self, table: int, prefixes: pa.BinaryArray, limit: int | None = None, batch: int = 0) -> Any:
+    def _scan_prefixes(
+        self, table: int, prefixes: pa.BinaryArray, limit: int | None = None, batch: int = 0
+    ) -> Any:
         found: dict[bytes, bytes | None] = {}
         for _, keys, values in self._shard.scan_prefixes(table, prefixes):
             found |= zip(keys.to_pylist(), values.to_pylist(), strict=True)
         found |= self._written(table)
         for i, prefix in enumerate(prefixes.to_pylist()):
-            part = [(k, v) for k, v in sorted(found.items()) if k.startswith(prefix) and v is not None][:limit]
+            part = [
+                (k, v) for k, v in sorted(found.items()) if k.startswith(prefix) and v is not None
+            ][:limit]
             if part:
-                yield np.full(len(part), i), *(pa.array(column, pa.binary()) for column in zip(*part, strict=True))
+                yield (
+                    np.full(len(part), i),
+                    *(pa.array(column, pa.binary()) for column in zip(*part, strict=True)),
+                )
 
 
 def a_join_reads_what_the_epoch_writes(m: pytest.MonkeyPatch) -> None:
@@ -157,7 +194,13 @@ def null_keys_match(m: pytest.MonkeyPatch) -> None:
 
 def every_sink_is_local(m: pytest.MonkeyPatch) -> None:
     add = nodes.Nodes.add
-    m.setattr(nodes.Nodes, "add", lambda self, o, inputs=(), local=False: add(self, o, inputs, local or isinstance(o, sinks.KeyedSink)))
+    m.setattr(
+        nodes.Nodes,
+        "add",
+        lambda self, o, inputs=(), local=False: add(
+            self, o, inputs, local or isinstance(o, sinks.KeyedSink)
+        ),
+    )
 
 
 def an_anti_join_does_not_see_its_key_become_empty(m: pytest.MonkeyPatch) -> None:
@@ -182,7 +225,11 @@ def except_all_owes_copies(m: pytest.MonkeyPatch) -> None:
     present = set_operation.SetOperation._present
 
     def wrong(self: Any, counts: Any) -> Any:
-        return counts[:, 0] - counts[:, 1] if self.all and self.kind == "except" else present(self, counts)
+        return (
+            counts[:, 0] - counts[:, 1]
+            if self.all and self.kind == "except"
+            else present(self, counts)
+        )
 
     m.setattr(set_operation.SetOperation, "_present", wrong)
 
@@ -191,7 +238,11 @@ def intersect_all_keeps_what_one_side_has(m: pytest.MonkeyPatch) -> None:
     present = set_operation.SetOperation._present
 
     def wrong(self: Any, counts: Any) -> Any:
-        return counts[:, 0] * (counts[:, 1] > 0) if self.all and self.kind == "intersect" else present(self, counts)
+        return (
+            counts[:, 0] * (counts[:, 1] > 0)
+            if self.all and self.kind == "intersect"
+            else present(self, counts)
+        )
 
     m.setattr(set_operation.SetOperation, "_present", wrong)
 
@@ -261,9 +312,11 @@ def _is_found(fault: Plant, make: Callable[[int], Case], m: pytest.MonkeyPatch) 
     with pytest.raises(AssertionError, match="run it again") as caught:
         law.hold_the_law(make, 0, _ENOUGH)
     cause = caught.value.__cause__
-    # A wrong view, a store that notices a wrong value before, an epoch that meets slots of others, a row that is there less than
-    # no times; anything else would be a plant that does not work.
-    assert isinstance(cause, AssertionError | StoreError | PipelineError) or "negative" in str(cause)
+    # A wrong view, a store that notices a wrong value before, an epoch that meets slots of others,
+    # a row that is there less than no times; anything else would be a plant that does not work.
+    assert isinstance(cause, AssertionError | StoreError | PipelineError) or "negative" in str(
+        cause
+    )
 
 
 @pytest.mark.slow
@@ -280,5 +333,7 @@ def test_a_fault_planted_in_trees_is_found(fault: Plant, monkeypatch: pytest.Mon
 
 @pytest.mark.slow
 @pytest.mark.parametrize("fault", SHARING, ids=lambda fault: fault.__name__)
-def test_a_fault_planted_in_what_views_share_is_found(fault: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fault_planted_in_what_views_share_is_found(
+    fault: Plant, monkeypatch: pytest.MonkeyPatch
+) -> None:
     _is_found(fault, random_shared_case, monkeypatch)

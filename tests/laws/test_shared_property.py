@@ -1,11 +1,21 @@
-"""The master property for views that share parts: they read each other, are built in steps, replaced and dropped while changes run."""
+"""The master property for views that share parts: they read each other, are built in steps,
+replaced and dropped while changes run.
+"""
 
 from __future__ import annotations
 
 from tests.laws.law import assert_that_cases_mean_something, cases, first_seed, hold_the_law
 from tests.laws.trees.cases import random_shared_case
 
-_LEAST = {"something to see": 80, "rows came": 35, "rows went": 18, "crash": 25, "epoch load": 95, "epoch changes": 90, "drop": 15}
+_LEAST = {
+    "something to see": 80,
+    "rows came": 35,
+    "rows went": 18,
+    "crash": 25,
+    "epoch load": 95,
+    "epoch changes": 90,
+    "drop": 15,
+}
 _LEAST |= {"view on view": 30, "shared": 25, "replaced": 8}
 _MOST_REFUSED = 5
 

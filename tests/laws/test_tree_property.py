@@ -1,6 +1,8 @@
-"""The master property for trees: joins, set operations, subqueries, aggregates of aggregates and top-k, put together at random.
+"""The master property for trees: joins, set operations, subqueries, aggregates of aggregates and
+top-k, put together at random.
 
-Deep queries over up to three tables; see test_shared_property.py for many views that share parts. `BELVEDERE_LAW_CASES` looks longer.
+Deep queries over up to three tables; see test_shared_property.py for many views that share parts.
+`BELVEDERE_LAW_CASES` looks longer.
 """
 
 from __future__ import annotations
@@ -10,10 +12,45 @@ import pytest
 from tests.laws.law import assert_that_cases_mean_something, cases, first_seed, hold_the_law
 from tests.laws.trees.cases import random_tree_case
 
-_LEAST = {"something to see": 66, "rows came": 24, "rows went": 14, "crash": 25, "epoch load": 90, "epoch changes": 90}
-_LEAST |= {"inner join": 20, "left join": 12, "right join": 6, "full join": 12, "semi join": 6, "anti join": 6, "using": 5, "comma": 10}
-_LEAST |= {"grouped": 25, "top-k": 6, "rank": 1, "limit": 8, "distinct": 8, "in": 5, "not in": 1, "exists": 4, "not exists": 1, "cte": 8}
-_LEAST |= {"union all": 3, "union": 1, "intersect": 1, "intersect all": 1, "except all": 1, "self-join": 10, "view on view": 6}
+_LEAST = {
+    "something to see": 66,
+    "rows came": 24,
+    "rows went": 14,
+    "crash": 25,
+    "epoch load": 90,
+    "epoch changes": 90,
+}
+_LEAST |= {
+    "inner join": 20,
+    "left join": 12,
+    "right join": 6,
+    "full join": 12,
+    "semi join": 6,
+    "anti join": 6,
+    "using": 5,
+    "comma": 10,
+}
+_LEAST |= {
+    "grouped": 25,
+    "top-k": 6,
+    "rank": 1,
+    "limit": 8,
+    "distinct": 8,
+    "in": 5,
+    "not in": 1,
+    "exists": 4,
+    "not exists": 1,
+    "cte": 8,
+}
+_LEAST |= {
+    "union all": 3,
+    "union": 1,
+    "intersect": 1,
+    "intersect all": 1,
+    "except all": 1,
+    "self-join": 10,
+    "view on view": 6,
+}
 _LEAST |= {"parentheses": 8}
 _MOST_REFUSED = 3
 

@@ -1,4 +1,6 @@
-"""One random case, run: a store, a coordinator that may crash, and a judge that looks at every view after every epoch."""
+"""One random case, run: a store, a coordinator that may crash, and a judge that looks at every view
+after every epoch.
+"""
 
 from __future__ import annotations
 
@@ -37,9 +39,19 @@ class World:
     seen: Counter[str] = field(default_factory=Counter)
 
     def run(self) -> Counter[str]:
-        """Run the script and then until nothing is left to do, looking at every view after every epoch."""
-        folder = Path(tempfile.mkdtemp(prefix="belvedere-law-")) if self.case.store == "embedded" else None
-        store: Any = MemoryStore(self.case.slots, self.case.streams) if folder is None else EmbeddedStore.open(folder, self.case.slots)
+        """Run the script and then until nothing is left to do, looking at every view after every
+        epoch.
+        """
+        folder = (
+            Path(tempfile.mkdtemp(prefix="belvedere-law-"))
+            if self.case.store == "embedded"
+            else None
+        )
+        store: Any = (
+            MemoryStore(self.case.slots, self.case.streams)
+            if folder is None
+            else EmbeddedStore.open(folder, self.case.slots)
+        )
         try:
             self._play(store)
         finally:
@@ -49,7 +61,8 @@ class World:
         return self.seen
 
     def _play(self, store: Any) -> None:
-        self.store: Any = Deadly(store)  # passes on what it does not change, so it is a store as well
+        # passes on what it does not change, so it is a store as well
+        self.store: Any = Deadly(store)
         self.time = 1000.0
         self.last: dict[int, tuple[int, list[Row]]] = {}
         for base in self.case.tables:
@@ -115,10 +128,14 @@ class World:
             raise AssertionError("the coordinator never comes to an end")
         state = self._state()
         assert {s.state for s in state.status.values()} <= {LIVE}
-        assert all(state.head.vector.get(stream, 0) == end for stream, end in self.store.base.end().items())
+        assert all(
+            state.head.vector.get(stream, 0) == end for stream, end in self.store.base.end().items()
+        )
 
     def _until_gone(self) -> None:
-        """Without views there is nothing in the state but delta views; views go before those that they read."""
+        """Without views there is nothing in the state but delta views; views go before those that
+        they read.
+        """
         names = sorted(self._state().views, reverse=True)
         for name in [n for n in names if "again" in n] + [n for n in names if "again" not in n]:
             drop_view(self.store, name)
@@ -128,19 +145,28 @@ class World:
                 break
         tables = range(1, int(self.store.catalog.get_one("next_id")))
         deltas = {t.delta for t in self.tables}
-        left = {(slot, t) for slot in range(self.case.slots) for t in tables if t not in deltas and self.store.count(slot, t)[0]}
+        left = {
+            (slot, t)
+            for slot in range(self.case.slots)
+            for t in tables
+            if t not in deltas and self.store.count(slot, t)[0]
+        }
         assert not left, f"slots and tables that dropped views have left: {sorted(left)}"
 
     def _new_coordinator(self) -> Coordinator:
         self.time += 60.0  # the lease of a dead coordinator ends
-        coordinator = Coordinator(self.store, Runner(self.store), self.case.settings, now=lambda: self.time)
+        coordinator = Coordinator(
+            self.store, Runner(self.store), self.case.settings, now=lambda: self.time
+        )
         assert coordinator.acquire()
         return coordinator
 
     def _epoch(self, run: Run) -> bool:
         self.time += 1.0
         self.coordinator.runner = Runner(self.store, run.tasks, run.dies_at == -1)
-        self.store.commits_left = math.inf if run.dies_at is None or run.dies_at == -1 else run.dies_at
+        self.store.commits_left = (
+            math.inf if run.dies_at is None or run.dies_at == -1 else run.dies_at
+        )
         self.store.after = run.after
         try:
             report = self.coordinator.step()
@@ -167,7 +193,9 @@ class World:
     def _check(self, view: ViewDefinition, state: CatalogState) -> None:
         where = f"{view.select} with key {view.key}, epoch {state.head.epoch}"
         types = self.judge.types(view)
-        assert types is None or [str(t) for t in types] == [str(c.type) for c in view.schema.columns], where
+        assert types is None or [str(t) for t in types] == [
+            str(c.type) for c in view.schema.columns
+        ], where
         expected = self.judge.expected(view, state, self.seen)
         cut = Cut(self.store, state.head.epoch, state.head.vector, state)
         actual = _rows(cut, view)
@@ -176,15 +204,21 @@ class World:
         assert len(problems(cut, view)) == min(errors, LISTED), where
         if expected is not None:
             self.seen["something to see"] += len(expected.rows)
-            assert same_rows(actual, expected.rows), f"{where}\nshows     {in_order(actual)}\nshould be {in_order(expected.rows)}"
-            assert errors == expected.errors, f"{where}\n{errors} rows in error, not {expected.errors}"
+            assert same_rows(actual, expected.rows), (
+                f"{where}\nshows     {in_order(actual)}\nshould be {in_order(expected.rows)}"
+            )
+            assert errors == expected.errors, (
+                f"{where}\n{errors} rows in error, not {expected.errors}"
+            )
 
     def _check_history(self, view: ViewDefinition, state: CatalogState, actual: list[Row]) -> None:
         """What the epoch before showed can still be read."""
         epoch, rows = self.last.get(view.id, (0, []))
         if epoch == state.head.epoch - 1 and epoch:
             cut = Cut(self.store, epoch, {}, state)
-            assert same_rows(_rows(cut, view), rows), f"{view.select}: epoch {epoch} reads differently after epoch {state.head.epoch}"
+            assert same_rows(_rows(cut, view), rows), (
+                f"{view.select}: epoch {epoch} reads differently after epoch {state.head.epoch}"
+            )
         self.last[view.id] = state.head.epoch, actual
 
 

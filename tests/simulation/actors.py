@@ -1,4 +1,6 @@
-"""Who is in the world: writers, readers, a client that creates and drops views, coordinators and who restarts them."""
+"""Who is in the world: writers, readers, a client that creates and drops views, coordinators and
+who restarts them.
+"""
 
 from __future__ import annotations
 
@@ -30,8 +32,13 @@ class Client:
 
     def create(self, name: str, view: str, table: str, replace_it: bool = False) -> None:
         world = self.world
-        world.scheduler.note(f"creates view {name} as {view} of {table}{' in place of another' if replace_it else ''}")
-        create_view(world.store, name, world.select_of(view, table), VIEWS[view].key, "strong", replace_it)
+        world.scheduler.note(
+            f"creates view {name} as {view} of"
+            f" {table}{' in place of another' if replace_it else ''}"
+        )
+        create_view(
+            world.store, name, world.select_of(view, table), VIEWS[view].key, "strong", replace_it
+        )
         world.names.add(name)
 
     def start(self) -> None:
@@ -64,7 +71,10 @@ def writer(world: World, operations: int) -> None:
     draw = world.random
     while operations > 0:
         size = draw.choice((1, 1, 1, 2, 3)) if world.mix.streams == 1 else 1
-        batch = [(world.some_key(), world.some_row() if draw.random() < 0.7 else None) for _ in range(size)]
+        batch = [
+            (world.some_key(), world.some_row() if draw.random() < 0.7 else None)
+            for _ in range(size)
+        ]
         world.write(draw.choice(world.mix.tables), batch)
         operations -= size
         if draw.random() >= world.mix.bursts:
@@ -72,7 +82,9 @@ def writer(world: World, operations: int) -> None:
 
 
 class Reader:
-    """Reads all live views at one cut, with the production readers (rule R6), and compares them with that cut."""
+    """Reads all live views at one cut, with the production readers (rule R6), and compares them
+    with that cut.
+    """
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -91,7 +103,9 @@ class Reader:
                     try:
                         found = self._read(cut)
                     except Stale as error:
-                        self.world.violate(f"a pinned reader of epoch {cut.epoch} is turned away: {error}", error)
+                        self.world.violate(
+                            f"a pinned reader of epoch {cut.epoch} is turned away: {error}", error
+                        )
                     self._compare(*found)
                     self.world.count("long reads")
                     self.world.scheduler.sleep(self.world.random.randint(1, 200))
@@ -113,7 +127,9 @@ class Reader:
         try:
             return content(shape.decode(keys, values))
         except Exception as error:  # records that no rows can be made of, such as a count of -1
-            self.world.violate(f"a reader cannot decode records of view {shape.name}: {error}", error)
+            self.world.violate(
+                f"a reader cannot decode records of view {shape.name}: {error}", error
+            )
 
     def _compare(self, cut: cuts.Cut, found: dict[ViewDefinition, Content]) -> None:
         for view, rows in found.items():
@@ -136,12 +152,16 @@ class Supervisor:
 
     def _run(self) -> None:
         while True:
-            self.world.scheduler.wait(lambda: self.wanted or all(a.ended for a in self.coordinators))
+            self.world.scheduler.wait(
+                lambda: self.wanted or all(a.ended for a in self.coordinators)
+            )
             self.wanted = False
             self._start(f"C{len(self.coordinators) + 1}")
 
     def _start(self, name: str) -> None:
-        coordinator = self.world.scheduler.spawn(name, lambda: self._coordinate(name), self._fate(), on_fate=self._lost)
+        coordinator = self.world.scheduler.spawn(
+            name, lambda: self._coordinate(name), self._fate(), on_fate=self._lost
+        )
         self.coordinators.append(coordinator)
         self.actors.append(coordinator)
 
@@ -165,13 +185,23 @@ class Supervisor:
 
     def _coordinate(self, name: str) -> None:
         world = self.world
-        coordinator = Coordinator(world.store, SimulatedRunner(world, name), world.settings, world.switches.engine, world.now, owner=name)
+        coordinator = Coordinator(
+            world.store,
+            SimulatedRunner(world, name),
+            world.settings,
+            world.switches.engine,
+            world.now,
+            owner=name,
+        )
         try:
             while not coordinator.acquire():
-                if sum(not a.ended for a in self.coordinators) == 1:  # nobody else is left to renew the lease
+                # nobody else is left to renew the lease
+                if sum(not a.ended for a in self.coordinators) == 1:
                     world.pass_time(LEASE_OVER)
                 world.scheduler.sleep(10)
-            world.scheduler.note(f"has the lease, fence {coordinator.lease.fence if coordinator.lease else 0}")
+            world.scheduler.note(
+                f"has the lease, fence {coordinator.lease.fence if coordinator.lease else 0}"
+            )
             while True:
                 if coordinator.step() is None:
                     world.scheduler.sleep(5)
@@ -189,5 +219,7 @@ class Supervisor:
         epoch = self.world.head.epoch + 1
         self.failures[epoch] += 1
         if self.failures[epoch] >= _HOPELESS:
-            self.world.violate(f"epoch {epoch} never commits, all views stand still: {error}", error)
+            self.world.violate(
+                f"epoch {epoch} never commits, all views stand still: {error}", error
+            )
         self.world.pass_time(LEASE_OVER)

@@ -17,7 +17,8 @@ FOLDER = Path(__file__).with_name("mixes")
 class Mix:
     name: str
     # the work
-    tables: tuple[str, ...] = ("images",)  # "images": logged with before-images, "plain": without, so with a delta view
+    # "images": logged with before-images, "plain": without, so with a delta view
+    tables: tuple[str, ...] = ("images",)
     rows: int = 4  # in each table from the beginning
     operations: int = 12
     bursts: float = 0.4  # probability that an operation follows at once on the one before
@@ -38,7 +39,8 @@ class Mix:
     # the faults, as probabilities
     duplicate: float = 0.0  # per task: a second attempt without need
     kill: float = 0.0  # per attempt: it dies
-    late: float = 0.0  # per attempt: it sleeps, and goes on after its epoch and others are committed
+    # per attempt: it sleeps, and goes on after its epoch and others are committed
+    late: float = 0.0
     reach: int = 14  # an attempt dies or falls asleep at one of its first so many points
     lost: float = 0.0  # per task: its finished output is lost and computed again
     crash: float = 0.0  # per coordinator: it dies
@@ -50,10 +52,15 @@ class Mix:
         unknown = set(values) - {f.name for f in fields(cls)}
         if unknown:
             raise ValueError(f"mix {name}: unknown settings {', '.join(sorted(unknown))}")
-        lists_as_tuples: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
+        lists_as_tuples: dict[str, Any] = {
+            key: tuple(value) if isinstance(value, list) else value for key, value in values.items()
+        }
         return cls(name, **lists_as_tuples)
 
 
 @cache
 def mixes() -> dict[str, Mix]:
-    return {path.stem: Mix.of(path.stem, tomllib.loads(path.read_text())) for path in sorted(FOLDER.glob("*.toml"))}
+    return {
+        path.stem: Mix.of(path.stem, tomllib.loads(path.read_text()))
+        for path in sorted(FOLDER.glob("*.toml"))
+    }

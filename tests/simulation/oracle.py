@@ -1,4 +1,6 @@
-"""What the views must show, from the writers' own record of what they did. Imports nothing of the engine.
+"""What the views must show, from the writers' own record of what they did.
+
+Imports nothing of the engine.
 
 Amounts are distinct powers of two, so a sum says exactly which operations it contains.
 """
@@ -26,7 +28,9 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A view as SQL and as plain Python; `errors` counts the rows for which its expression raises."""
+    """A view as SQL and as plain Python; `errors` counts the rows
+    for which its expression raises.
+    """
 
     select: str
     key: tuple[str, ...]
@@ -34,7 +38,9 @@ class View:
     errors: Callable[[list[Row]], int] = lambda rows: 0
 
 
-def _grouped(rows: list[Row], result: Callable[[str | None, list[Row]], tuple[Any, ...]]) -> Content:
+def _grouped(
+    rows: list[Row], result: Callable[[str | None, list[Row]], tuple[Any, ...]]
+) -> Content:
     return Counter(result(g, [r for r in rows if r[1] == g]) for g in {r[1] for r in rows})
 
 
@@ -47,7 +53,9 @@ VIEWS: dict[str, View] = {
     "extremes": View(
         "SELECT g, min(x) AS least, max(x) AS greatest FROM {table} GROUP BY g",
         (),
-        lambda rows: _grouped(rows, lambda g, of: (g, min(r[2] for r in of), max(r[2] for r in of))),
+        lambda rows: _grouped(
+            rows, lambda g, of: (g, min(r[2] for r in of), max(r[2] for r in of))
+        ),
     ),
     "selection": View(
         "SELECT k, x FROM {table} WHERE g = 'a'",

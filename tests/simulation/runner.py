@@ -1,6 +1,8 @@
-"""Epochs as a cluster runs them: attempts of tasks as actors, some twice, some killed, some far too late.
+"""Epochs as a cluster runs them: attempts of tasks as actors, some twice, some killed, some far too
+late.
 
-The first finished attempt of a task counts, as in Spark. What the others do afterwards is up to them.
+The first finished attempt of a task counts, as in Spark. What the others do afterwards is up to
+them.
 """
 
 from __future__ import annotations
@@ -38,26 +40,43 @@ class SimulatedRunner:
     owner: str
 
     def run(self, intent: Intent) -> list[Ack]:
-        """As the runner on Spark: a job of one stage takes the open intent, one of several is made for its intent."""
+        """As the runner on Spark: a job of one stage takes the open intent, one of several is made
+        for its intent.
+        """
         draw, store = self.world.random, self.world.store
         count = draw.randint(2, intent.slots) if draw.random() < self.world.mix.wide else 1
         levels = stages(load_plan(store, intent))
         if count == 1 or len(levels) == 1:
-            tasks = [Task(f"{number}of{count}", partial(run_whole, store, count, number)) for number in range(count)]
+            tasks = [
+                Task(f"{number}of{count}", partial(run_whole, store, count, number))
+                for number in range(count)
+            ]
             return checked([ack for acks in self._stage(intent, tasks) for ack in acks], intent)
         acks: list[Ack] = []
         envelopes: list[Envelope] = []
         for stage in levels:
-            found = self._stage(intent, [self._task(intent, stage, count, number, envelopes) for number in range(count)])
+            found = self._stage(
+                intent,
+                [self._task(intent, stage, count, number, envelopes) for number in range(count)],
+            )
             envelopes = [e for out, _ in found for e in out]
             acks += [ack for _, done in found for ack in done]
         return acks
 
-    def _task(self, intent: Intent, levels: range, count: int, number: int, envelopes: Sequence[Envelope]) -> Task:
+    def _task(
+        self, intent: Intent, levels: range, count: int, number: int, envelopes: Sequence[Envelope]
+    ) -> Task:
         mine = [e for e in envelopes if e.slot % count == number]
 
         def body() -> tuple[Sequence[Envelope], list[Ack]]:
-            return run_stage(self.world.store, _plan(self.world, intent), levels, count, number, self._delivered(mine))
+            return run_stage(
+                self.world.store,
+                _plan(self.world, intent),
+                levels,
+                count,
+                number,
+                self._delivered(mine),
+            )
 
         return Task(f"L{levels.start}.{number}of{count}", body)
 
@@ -67,7 +86,10 @@ class SimulatedRunner:
         for e in envelopes:
             if e.table.num_rows > 1 and self.world.random.random() < 0.3:
                 at = self.world.random.randrange(1, e.table.num_rows)
-                pieces += [replace(e, table=e.table.slice(0, at)), replace(e, table=e.table.slice(at))]
+                pieces += [
+                    replace(e, table=e.table.slice(0, at)),
+                    replace(e, table=e.table.slice(at)),
+                ]
             else:
                 pieces.append(e)
         self.world.random.shuffle(pieces)
@@ -100,7 +122,10 @@ class _Running:
 
     @property
     def news(self) -> bool:
-        return self.output is None and (any(a.state == DONE for a in self.attempts) or not any(self._working(a) for a in self.attempts))
+        return self.output is None and (
+            any(a.state == DONE for a in self.attempts)
+            or not any(self._working(a) for a in self.attempts)
+        )
 
     def look_after(self) -> None:
         """Take the first result; start another attempt when all others are dead or stand still."""
@@ -137,7 +162,9 @@ class _Running:
 
     def _start(self, delay: int = 0) -> None:
         number = len(self.attempts) + 1
-        attempt = self.world.scheduler.spawn(f"{self.label}#{number}", self._body, self._fate(), delay, self._met_fate)
+        attempt = self.world.scheduler.spawn(
+            f"{self.label}#{number}", self._body, self._fate(), delay, self._met_fate
+        )
         self.attempts.append(attempt)
 
     def _body(self) -> Any:
@@ -146,8 +173,11 @@ class _Running:
             return self.task.body()
         except (Stale, duckdb.Error):
             raise
-        except Exception as error:  # whatever else an attempt dies of, it has met a state that must not be
-            world.violate(f"an attempt of epoch {epoch} fails with {type(error).__name__}: {error}", error)
+        except Exception as error:
+            # whatever else an attempt dies of, it has met a state that must not be
+            world.violate(
+                f"an attempt of epoch {epoch} fails with {type(error).__name__}: {error}", error
+            )
         finally:
             if world.head.epoch >= epoch:
                 world.count("late attempts")

@@ -1,4 +1,6 @@
-"""A schedule: one seeded run of a world, from its first operation until everything is quiet, and what was wrong in it."""
+"""A schedule: one seeded run of a world, from its first operation until everything is quiet, and
+what was wrong in it.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ class Outcome:
 
     def report(self, lines: int = 60) -> str:
         """The violation with the end of the trace, for a person."""
-        shown = "\n".join(f"  {step:5d} {who:28s} {what}" for step, who, what in self.trace[-lines:])
+        shown = "\n".join(
+            f"  {step:5d} {who:28s} {what}" for step, who, what in self.trace[-lines:]
+        )
         return f"mix {self.mix}, seed {self.seed}: {self.violation}\n{shown}"
 
 
@@ -52,15 +56,25 @@ def run(mix: Mix, seed: int, switches: Switches | None = None) -> Outcome:
             violation = str(found)
         finally:
             world.scheduler.end()
-    world.counts += Counter({"collections": world.scheduler.taken["collect"], "trims": world.scheduler.taken["log trim"]})
-    return Outcome(mix.name, seed, violation, world.counts, world.scheduler.step, world.scheduler.trace)
+    world.counts += Counter(
+        {
+            "collections": world.scheduler.taken["collect"],
+            "trims": world.scheduler.taken["log trim"],
+        }
+    )
+    return Outcome(
+        mix.name, seed, violation, world.counts, world.scheduler.step, world.scheduler.trace
+    )
 
 
 def _play(world: World) -> None:
     scheduler, mix = world.scheduler, world.mix
     client = Client(world)
     client.start()
-    busy = [world.spawn(f"writer{n}", lambda: writer(world, mix.operations // mix.writers)) for n in range(mix.writers)]
+    busy = [
+        world.spawn(f"writer{n}", lambda: writer(world, mix.operations // mix.writers))
+        for n in range(mix.writers)
+    ]
     busy.append(world.spawn("client", client.run))
     for n in range(mix.readers):
         world.spawn(f"reader{n}", Reader(world).run)
@@ -76,13 +90,18 @@ def _play(world: World) -> None:
 
 
 def _settle(world: World, staff: Supervisor) -> None:
-    """No more faults: everything written must be in every view, and late attempts must do no harm."""
+    """No more faults: everything written must be in every view, and late
+    attempts must do no harm.
+    """
     world.calm = True
     for actor in world.scheduler.actors:
         if not actor.napping:
             actor.fate = None
     if not world.scheduler.run(lambda: _resting(world, staff) and world.dry, _CALM):
-        world.violate(f"{_CALM} steps without faults, and not everything is committed and live: head {world.head}")
+        world.violate(
+            f"{_CALM} steps without faults, and not everything is committed and live: head"
+            f" {world.head}"
+        )
     world.judge("end")
     with world.scheduler.quietly():
         names = set(world.store.catalog.read(read_state).views)
@@ -96,7 +115,9 @@ def _resting(world: World, staff: Supervisor) -> bool:
 
 
 def _touch_everything(world: World) -> None:
-    """A last operation on every row and every group: what is wrong in an auxiliary view shows now."""
+    """A last operation on every row and every group: what is wrong in
+    an auxiliary view shows now.
+    """
     with world.scheduler.quietly():
         for table in world.mix.tables:
             for number in range(world.mix.keys):

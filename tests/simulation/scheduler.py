@@ -1,8 +1,9 @@
 """A seeded scheduler of greenlets: at every point of the store it decides who runs next.
 
-An actor is a plain function. Whatever it calls may come to a `point`; there the scheduler takes over, and the actor goes
-on when its turn comes: soon, after a nap of any length, or never. A fate says at which of its points an actor naps or dies.
-Everything is drawn from one seeded generator, so a seed is a schedule.
+An actor is a plain function. Whatever it calls may come to a `point`; there the scheduler takes
+over, and the actor goes on when its turn comes: soon, after a nap of any length, or never. A fate
+says at which of its points an actor naps or dies. Everything is drawn from one seeded generator, so
+a seed is a schedule.
 """
 
 from __future__ import annotations
@@ -22,7 +23,10 @@ _PACES = (0.1, 0.5, 1.0, 1.0, 1.0, 3.0)
 
 
 class Killed(GreenletExit):  # type: ignore[misc]  # of a module without stubs
-    """Thrown into an actor that dies. Not an Exception, so no handler of the code under test takes it for one of its own."""
+    """Thrown into an actor that dies.
+
+    Not an Exception, so no handler of the code under test takes it for one of its own.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +113,9 @@ class Scheduler:
         self._hub.switch()
 
     def wait(self, until: Callable[[], bool]) -> None:
-        """Go on when the condition holds; a wait is a point too, so a waiting actor can die or be paused."""
+        """Go on when the condition holds; a wait is a point too, so a waiting actor can die or be
+        paused.
+        """
         assert self._current is not None
         self._current.until = until
         self.point("waits")
@@ -129,7 +135,9 @@ class Scheduler:
     # ------------------------------------------------------------ called from outside
 
     def run(self, until: Callable[[], bool], limit: int) -> bool:
-        """Run actors until the condition holds; False if that takes more than `limit` steps, or nobody can go on."""
+        """Run actors until the condition holds; False if that takes more than `limit` steps, or
+        nobody can go on.
+        """
         last = self.step + limit
         while not until():
             ready = self._ready()

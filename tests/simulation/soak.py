@@ -1,7 +1,9 @@
-"""Many schedules: python -m tests.simulation.soak --schedules 10000 [--seed S] [--jobs 2] [--mix NAME]
+"""Many schedules: python -m tests.simulation.soak --schedules 10000 [--seed S] [--jobs 2] [--mix
+NAME]
 
-Takes the mixes in turn. Prints what was injected and what was violated, with the seed and the end of the trace of every
-violation; exits with 1 if there is one. `--mix NAME --seed S --schedules 1` runs one schedule again.
+Takes the mixes in turn. Prints what was injected and what was violated, with the seed and the end
+of the trace of every violation; exits with 1 if there is one. `--mix NAME --seed S --schedules 1`
+runs one schedule again.
 """
 
 from __future__ import annotations
@@ -74,7 +76,9 @@ def table(counts: dict[str, Counter[str]]) -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.simulation.soak", description=__doc__.split("\n", 1)[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.simulation.soak", description=__doc__.split("\n", 1)[0]
+    )
     parser.add_argument("--schedules", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=1_000_000, help="of the first schedule")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
@@ -83,7 +87,9 @@ def main(arguments: list[str] | None = None) -> int:
     names = [options.mix] if options.mix else sorted(mixes())
     counts = {name: Counter[str]() for name in names}
     shown, began, done = 0, time.monotonic(), 0
-    for found, bad in run_all(names, range(options.seed, options.seed + options.schedules), options.jobs):
+    for found, bad in run_all(
+        names, range(options.seed, options.seed + options.schedules), options.jobs
+    ):
         for name in names:
             counts[name] += found[name]
         for outcome in bad[: max(0, _SHOWN - shown)]:
@@ -91,9 +97,17 @@ def main(arguments: list[str] | None = None) -> int:
         shown += len(bad)
         done = sum(c["schedules"] for c in counts.values())
         if sys.stderr.isatty():
-            print(f"\r{done:,d} of {options.schedules:,d} schedules, {shown} violation(s)", end="", file=sys.stderr, flush=True)
+            print(
+                f"\r{done:,d} of {options.schedules:,d} schedules, {shown} violation(s)",
+                end="",
+                file=sys.stderr,
+                flush=True,
+            )
     seconds = time.monotonic() - began
-    print(f"\n{table(counts)}\n\n{done:,d} schedules in {seconds:,.0f} s ({done / max(seconds, 0.001):.1f} a second), {shown} violation(s)")
+    print(
+        f"\n{table(counts)}\n\n{done:,d} schedules in {seconds:,.0f} s"
+        f" ({done / max(seconds, 0.001):.1f} a second), {shown} violation(s)"
+    )
     return 1 if shown else 0
 
 

@@ -1,7 +1,7 @@
 """Pieces of the engine that can be replaced by what a careless engineer would have written.
 
-Each breaks one rule of DESIGN.md that has no switch of its own in the store or the ledger; `test_rules` shows that the
-simulator notices.
+Each breaks one rule of DESIGN.md that has no switch of its own in the store or the ledger;
+`test_rules` shows that the simulator notices.
 """
 
 from __future__ import annotations
@@ -49,9 +49,11 @@ _BITS = 50  # of a careless sum
 
 @contextmanager
 def rounded_sums() -> Iterator[None]:
-    """R5: doubles are added as they come, each sum rounded, so the result depends on order and width.
+    """R5: doubles are added as they come, each sum rounded, so the result depends on order and
+    width.
 
-    To fewer bits than a double has, but to more than nine digits: so it shows in few schedules already.
+    To fewer bits than a double has, but to more than nine digits: so it shows in few schedules
+    already.
     """
     add = exact.add
 
@@ -114,7 +116,9 @@ def ids_again() -> Iterator[None]:
 
 @contextmanager
 def sinks_without_exchange() -> Iterator[None]:
-    """R8: the task that computes a row writes it, whoever owns the row's key. (An engine that asks refuses: see `shard`.)"""
+    """R8: the task that computes a row writes it, whoever owns the row's key. (An engine that asks
+    refuses: see `shard`.)
+    """
 
     def careless(*arguments: Any) -> PlannedView:
         planned = plan_view(*arguments)
@@ -122,7 +126,9 @@ def sinks_without_exchange() -> Iterator[None]:
 
     def shard(attempt: manager.Attempt, slot: int) -> Shard:
         if slot not in attempt.shards:
-            attempt.shards[slot] = manager._Recording(attempt.store.state.shard(slot, attempt.plan.intent.epoch), attempt)
+            attempt.shards[slot] = manager._Recording(
+                attempt.store.state.shard(slot, attempt.plan.intent.epoch), attempt
+            )
         return attempt.shards[slot]
 
     with ExitStack() as stack:
@@ -137,7 +143,10 @@ def raising_rows() -> Iterator[None]:
 
     def careless(expressions: Sequence[select.Expression], changes: pa.Table, *_: Any) -> Any:
         wanted = ", ".join(f"{e.sql} AS x{i}" for i, e in enumerate(expressions))
-        return select._typed(evaluate(f"SELECT {wanted} FROM changes", changes), expressions), changes
+        return (
+            select._typed(evaluate(f"SELECT {wanted} FROM changes", changes), expressions),
+            changes,
+        )
 
     with patch.object(select, "_evaluate", careless):
         yield
@@ -145,5 +154,14 @@ def raising_rows() -> Iterator[None]:
 
 SUBSTITUTES = {
     piece.__name__: piece
-    for piece in (log_to_its_end, rounded_sums, late_names, no_second_look, unseen_pins, ids_again, sinks_without_exchange, raising_rows)
+    for piece in (
+        log_to_its_end,
+        rounded_sums,
+        late_names,
+        no_second_look,
+        unseen_pins,
+        ids_again,
+        sinks_without_exchange,
+        raising_rows,
+    )
 }

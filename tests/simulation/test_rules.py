@@ -1,7 +1,8 @@
 """With all rules on, no schedule shows a wrong view; with any one off, some schedule does.
 
-A mix is a file in `mixes/`; a seed of a mix is a schedule, and fails again in the same way. R10 (short write transactions)
-is about LMDB's lock, which the store in memory does not have: `tests/integration/test_store_kills.py` is about it.
+A mix is a file in `mixes/`; a seed of a mix is a schedule, and fails again in the same way. R10
+(short write transactions) is about LMDB's lock, which the store in memory does not have:
+`tests/integration/test_store_kills.py` is about it.
 """
 
 from __future__ import annotations
@@ -30,7 +31,10 @@ ALL_ON: dict[str, tuple[int, tuple[str, ...]]] = {
     "creation": (40, ("reads", "long reads", *STATEMENTS, *ATTEMPTS, *COORDINATORS, *CLEANING)),
     "delta": (40, ("reads", *STATEMENTS, *ATTEMPTS)),
     "readers": (25, ("reads", "long reads", *STATEMENTS)),
-    "everything": (45, ("reads", "long reads", "outputs lost", *STATEMENTS, *ATTEMPTS, *COORDINATORS, *CLEANING)),
+    "everything": (
+        45,
+        ("reads", "long reads", "outputs lost", *STATEMENTS, *ATTEMPTS, *COORDINATORS, *CLEANING),
+    ),
     "late": (25, ATTEMPTS),
     "bursts": (25, ATTEMPTS),
     "drops": (20, ("reads", *STATEMENTS)),
@@ -52,7 +56,9 @@ def test_with_all_rules_on_every_view_and_every_reader_is_right(name: str) -> No
         outcome = run(mixes()[name], seed)
         assert outcome.violation is None, outcome.report()
         counts += outcome.counts
-    assert not [fault for fault in faults if not counts[fault]], f"never happened, so nothing was shown: {counts}"
+    assert not [fault for fault in faults if not counts[fault]], (
+        f"never happened, so nothing was shown: {counts}"
+    )
 
 
 def test_a_seed_is_a_schedule() -> None:
@@ -86,7 +92,9 @@ def test_r2_a_second_write_that_forgets_the_value_before_is_noticed() -> None:
 
 
 def test_r3_attempts_that_do_not_look_at_the_slots_floors_are_noticed() -> None:
-    """The check of single records is still on: what it cannot see are tombstones that were collected."""
+    """The check of single records is still on: what it cannot see are tombstones that were
+    collected.
+    """
     found("late", Switches(memory.Rules(slot_floor=False)))
 
 
@@ -102,11 +110,17 @@ def test_r4_two_intents_for_one_epoch_are_noticed() -> None:
 
 
 def test_r4_coordinators_that_commit_without_the_current_fence_are_noticed() -> None:
-    """Two switches: while an epoch has one intent, known by its id, a commit by anybody is the right one.
+    """Two switches: while an epoch has one intent, known by its id, a commit by anybody is the
+    right one.
 
-    So the fence is looked for without that rule, by what only a coordinator without the lease can do: the head goes back.
+    So the fence is looked for without that rule, by what only a coordinator without the lease can
+    do: the head goes back.
     """
-    found("duels", Switches(engine=Rules(one_intent=False, fence=False)), like="is followed by|goes back")
+    found(
+        "duels",
+        Switches(engine=Rules(one_intent=False, fence=False)),
+        like="is followed by|goes back",
+    )
 
 
 # ---------------------------------------------------------------- R5: determinism
@@ -117,7 +131,9 @@ def test_r5_attempts_that_read_the_log_to_its_end_are_noticed() -> None:
 
 
 def test_r5_sums_that_depend_on_the_order_of_additions_are_noticed() -> None:
-    """Not by a last bit that is wrong, but by attempts that disagree: a row under a sum that nobody takes back."""
+    """Not by a last bit that is wrong, but by attempts that disagree: a row under a sum that nobody
+    takes back.
+    """
     found("sums", Switches(substituted=("rounded_sums",), last_bits=False))
 
 
@@ -125,7 +141,9 @@ def test_r5_sums_that_depend_on_the_order_of_additions_are_noticed() -> None:
 
 
 def test_r6_a_trimmed_log_that_reads_as_empty_is_noticed() -> None:
-    """Only an attempt that has read a part of its log when the rest is trimmed does harm that the floors do not stop."""
+    """Only an attempt that has read a part of its log when the rest is trimmed does harm that the
+    floors do not stop.
+    """
     found("bursts", Switches(memory.Rules(trim_error=False)))
 
 

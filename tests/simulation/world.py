@@ -1,4 +1,6 @@
-"""One simulated world: a store in memory, its actors, a settable clock, and a judge that looks after every commit."""
+"""One simulated world: a store in memory, its actors, a settable clock, and a judge that looks
+after every commit.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,10 @@ from tests.simulation.mixes import Mix
 from tests.simulation.oracle import VIEWS, Content, Operation, Oracle, Row, View
 from tests.simulation.scheduler import Actor, Scheduler
 
-SCHEMA = Schema((Column("k", STRING, False), Column("g", STRING), Column("x", BIGINT), Column("f", DOUBLE)), ("k",))
+SCHEMA = Schema(
+    (Column("k", STRING, False), Column("g", STRING), Column("x", BIGINT), Column("f", DOUBLE)),
+    ("k",),
+)
 GROUPS = ("a", "b", None)
 LEASE_OVER = LEASE_SECONDS + 1.0
 
@@ -35,12 +40,16 @@ class Violation(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Switches:
-    """Rules that are on. `substituted` names pieces of the engine that are replaced (`tests.simulation.substitutes`)."""
+    """Rules that are on.
+
+    `substituted` names pieces of the engine that are replaced (`tests.simulation.substitutes`).
+    """
 
     store: memory.Rules = field(default_factory=memory.Rules)
     engine: Rules = field(default_factory=Rules)
     substituted: tuple[str, ...] = ()
-    last_bits: bool = True  # off: doubles are compared to nine digits, so an inexact sum alone is no violation
+    # off: doubles are compared to nine digits, so an inexact sum alone is no violation
+    last_bits: bool = True
 
 
 class World:
@@ -48,12 +57,16 @@ class World:
         self.mix, self.switches = mix, switches
         self.random = random.Random(f"{mix.name}/{seed}")
         self.scheduler = Scheduler(self.random, after_step=self._judge_commit)
-        self.store = memory.MemoryStore(mix.slots, mix.streams, switches.store, self.scheduler.point, self.now)
+        self.store = memory.MemoryStore(
+            mix.slots, mix.streams, switches.store, self.scheduler.point, self.now
+        )
         self.oracle = Oracle()
         self.counts: Counter[str] = Counter()
         self.calm = False  # no more faults
         self.names: set[str] = set()  # views that must be there in the end
-        self.settings = Settings(max_rows=mix.max_rows, load_rows=2, history=mix.history, trim_after=1)
+        self.settings = Settings(
+            max_rows=mix.max_rows, load_rows=2, history=mix.history, trim_after=1
+        )
         self.violation: Violation | None = None
         self._clock = 1_000_000.0
         self._amounts = iter(range(1, 62))
@@ -107,21 +120,29 @@ class World:
 
     def some_row(self) -> tuple[str | None, int, float]:
         number = next(self._amounts)
-        fraction = 0.1 * number * 10.0 ** (number % 7 - 3)  # of many sizes, so that a careless sum rounds
+        # of many sizes, so that a careless sum rounds
+        fraction = 0.1 * number * 10.0 ** (number % 7 - 3)
         return self.random.choice(GROUPS[: self.mix.groups]), 1 << number, fraction
 
-    def write(self, table: str, operations: Sequence[tuple[str, tuple[str | None, int, float] | None]]) -> None:
+    def write(
+        self, table: str, operations: Sequence[tuple[str, tuple[str | None, int, float] | None]]
+    ) -> None:
         """Apply operations in one transaction (of one stream), and record them for the oracle."""
         keys, rows = codecs(SCHEMA)
         definition, base = self.tables[table], self.store.base
-        pairs = [(keys.encode_one((k,)), None if row is None else rows.encode_one(row)) for k, row in operations]
+        pairs = [
+            (keys.encode_one((k,)), None if row is None else rows.encode_one(row))
+            for k, row in operations
+        ]
         self.scheduler.point("write")
         with self.scheduler.quietly():
             before = base.end()
             if len(pairs) == 1:
                 base.put_one(definition.id, *pairs[0], definition.before_images)
             else:
-                key_column, value_column = (pa.array(column, pa.binary()) for column in zip(*pairs, strict=True))
+                key_column, value_column = (
+                    pa.array(column, pa.binary()) for column in zip(*pairs, strict=True)
+                )
                 base.write(definition.id, key_column, value_column, definition.before_images)
             stream = next(name for name, end in base.end().items() if end != before.get(name, 0))
         for i, (k, row) in enumerate(operations):
@@ -147,13 +168,23 @@ class World:
         view, table = self.view_of(definition.select)
         return view.content(self.oracle.rows(table, vector))
 
-    def compare(self, who: str, definition: ViewDefinition, epoch: int, vector: dict[str, int], seen: Content) -> None:
+    def compare(
+        self,
+        who: str,
+        definition: ViewDefinition,
+        epoch: int,
+        vector: dict[str, int],
+        seen: Content,
+    ) -> None:
         right = self.expected(definition, vector)
         if not self.switches.last_bits:
             seen, right = _nine_digits(seen), _nine_digits(right)
         if seen != right:
             extra, missing = dict(seen - right), dict(right - seen)
-            self.violate(f"{who}: view {definition.name} as of epoch {epoch} has {extra} too much and lacks {missing}")
+            self.violate(
+                f"{who}: view {definition.name} as of epoch {epoch} has {extra} too much and lacks"
+                f" {missing}"
+            )
 
     # ------------------------------------------------------------ the judge
 
@@ -168,14 +199,18 @@ class World:
             if head.epoch != self.head.epoch + 1:
                 self.violate(f"epoch {self.head.epoch} is followed by epoch {head.epoch}")
             if any(head.vector.get(s, 0) < p for s, p in self.head.vector.items()):
-                self.violate(f"epoch {head.epoch} goes back from {self.head.vector} to {head.vector}")
+                self.violate(
+                    f"epoch {head.epoch} goes back from {self.head.vector} to {head.vector}"
+                )
             self.count("commits")
             self.scheduler.note(f"== epoch {head.epoch} is committed, vector {head.vector}")
         self.head = head
         self.judge(f"commit {head.epoch}")
 
     def judge(self, when: str) -> None:
-        """Every live view, as of the committed epoch, equals its recomputation from the operations of the committed vector."""
+        """Every live view, as of the committed epoch, equals its recomputation from the operations
+        of the committed vector.
+        """
         with self.scheduler.quietly():
             state = self.store.catalog.read(read_state)
             cut = Cut(self.store, state.head.epoch, state.head.vector, state)
@@ -185,25 +220,41 @@ class World:
     def _judge_view(self, when: str, definition: ViewDefinition, cut: Cut) -> None:
         try:
             seen = content(cut.rows(definition))
-        except Exception as error:  # a state that cannot even be read, such as a row that is there -1 times
-            self.violate(f"{when}: view {definition.name} as of epoch {cut.epoch} cannot be read: {error}", error)
+        except Exception as error:
+            # a state that cannot even be read, such as a row that is there -1 times
+            self.violate(
+                f"{when}: view {definition.name} as of epoch {cut.epoch} cannot be read: {error}",
+                error,
+            )
         self.compare(when, definition, cut.epoch, cut.vector, seen)
         view, table = self.view_of(definition.select)
         wrong = view.errors(self.oracle.rows(table, cut.vector))
         said = cut.state.in_error(definition)
         if said != wrong:
-            self.violate(f"{when}: view {definition.name} says that {said} rows are in error, but {wrong} are")
+            self.violate(
+                f"{when}: view {definition.name} says that {said} rows are in error, but"
+                f" {wrong} are"
+            )
 
     @property
     def dry(self) -> bool:
-        """Everything written is committed, no epoch is open, no view is on its way, nothing of dropped views is left."""
+        """Everything written is committed, no epoch is open, no view is on its way, nothing of
+        dropped views is left.
+        """
         with self.scheduler.quietly():
-            if any(self.head.vector.get(stream, 0) != end for stream, end in self.store.base.end().items()):
+            if any(
+                self.head.vector.get(stream, 0) != end
+                for stream, end in self.store.base.end().items()
+            ):
                 return False
-            if "intent" in self._entries or any(key.startswith("garbage/") for key in self._entries):
+            if "intent" in self._entries or any(
+                key.startswith("garbage/") for key in self._entries
+            ):
                 return False
             state = self.store.catalog.read(read_state)
-        return not state.building and all(state.status[v.id].state == LIVE for v in state.views.values())
+        return not state.building and all(
+            state.status[v.id].state == LIVE for v in state.views.values()
+        )
 
     @property
     def _entries(self) -> dict[str, bytes]:

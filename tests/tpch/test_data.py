@@ -28,7 +28,10 @@ def count(reference: Reference, sql: str) -> int:
 
 def same(left: list[Operations], right: list[Operations]) -> bool:
     pairs = zip(left, right, strict=True)
-    return all(a.table == b.table and a.rows.equals(b.rows) and a.deletes.equals(b.deletes) for a, b in pairs)
+    return all(
+        a.table == b.table and a.rows.equals(b.rows) and a.deletes.equals(b.deletes)
+        for a, b in pairs
+    )
 
 
 def test_a_seed_always_gives_the_same_rows_and_changes() -> None:
@@ -45,14 +48,25 @@ def test_a_seed_always_gives_the_same_rows_and_changes() -> None:
 def test_keys_are_unique_at_every_scale(scale: float) -> None:
     for one in Stream(scale).load():
         keys = one.rows.select(tpch.KEYS[one.table])
-        assert keys.group_by(tpch.KEYS[one.table]).aggregate([]).num_rows == one.rows.num_rows, one.table
+        assert keys.group_by(tpch.KEYS[one.table]).aggregate([]).num_rows == one.rows.num_rows, (
+            one.table
+        )
         assert one.rows.num_rows >= Stream(scale).generator.count(one.table)
 
 
 def test_columns_are_those_of_the_tables() -> None:
-    kinds = {"int": pa.int32(), "bigint": pa.int64(), "string": pa.string(), "date": pa.date32(), "decimal(15,2)": pa.decimal128(15, 2)}
+    kinds = {
+        "int": pa.int32(),
+        "bigint": pa.int64(),
+        "string": pa.string(),
+        "date": pa.date32(),
+        "decimal(15,2)": pa.decimal128(15, 2),
+    }
     for one in Stream(0.001).load():
-        wanted = [(column.split()[0], kinds[column.split()[1]]) for column in tpch.COLUMNS[one.table].split(", ")]
+        wanted = [
+            (column.split()[0], kinds[column.split()[1]])
+            for column in tpch.COLUMNS[one.table].split(", ")
+        ]
         assert [(field.name, field.type) for field in one.rows.schema] == wanted
         assert not any(column.null_count for column in one.rows.columns)
 
@@ -60,15 +74,33 @@ def test_columns_are_those_of_the_tables() -> None:
 @pytest.mark.parametrize(
     "broken",
     [
-        "lineitem LEFT JOIN orders ON l_orderkey = o_orderkey WHERE o_orderkey IS NULL OR l_shipdate <= o_orderdate",
-        "lineitem LEFT JOIN partsupp ON l_partkey = ps_partkey AND l_suppkey = ps_suppkey WHERE ps_partkey IS NULL",
-        "lineitem WHERE l_receiptdate <= l_shipdate OR (l_returnflag = 'N') <> (l_receiptdate > DATE '1995-06-17')",
-        "orders LEFT JOIN customer ON o_custkey = c_custkey WHERE c_custkey IS NULL OR o_custkey % 3 = 0",
+        (
+            "lineitem LEFT JOIN orders ON l_orderkey = o_orderkey WHERE o_orderkey IS NULL OR"
+            " l_shipdate <= o_orderdate"
+        ),
+        (
+            "lineitem LEFT JOIN partsupp ON l_partkey = ps_partkey AND l_suppkey = ps_suppkey WHERE"
+            " ps_partkey IS NULL"
+        ),
+        (
+            "lineitem WHERE l_receiptdate <= l_shipdate OR (l_returnflag = 'N') <> (l_receiptdate >"
+            " DATE '1995-06-17')"
+        ),
+        (
+            "orders LEFT JOIN customer ON o_custkey = c_custkey WHERE c_custkey IS NULL OR"
+            " o_custkey % 3 = 0"
+        ),
         "orders WHERE o_orderdate NOT BETWEEN DATE '1992-01-01' AND DATE '1998-08-02'",
         "customer WHERE CAST(substring(c_phone, 1, 2) AS INT) <> c_nationkey + 10",
-        "lineitem JOIN part ON p_partkey = l_partkey WHERE l_extendedprice <> l_quantity * p_retailprice",
-        "orders JOIN (SELECT l_orderkey, min(l_linestatus) AS low, max(l_linestatus) AS high FROM lineitem GROUP BY l_orderkey) "
-        "ON o_orderkey = l_orderkey WHERE o_orderstatus <> CASE WHEN low <> high THEN 'P' ELSE low END",
+        (
+            "lineitem JOIN part ON p_partkey = l_partkey WHERE l_extendedprice <> l_quantity *"
+            " p_retailprice"
+        ),
+        (
+            "orders JOIN (SELECT l_orderkey, min(l_linestatus) AS low, max(l_linestatus) AS high"
+            " FROM lineitem GROUP BY l_orderkey) ON o_orderkey = l_orderkey WHERE o_orderstatus <>"
+            " CASE WHEN low <> high THEN 'P' ELSE low END"
+        ),
     ],
 )
 def test_no_row_breaks_a_rule_of_the_benchmark(loaded: Reference, broken: str) -> None:
@@ -89,7 +121,10 @@ def test_the_judge_sees_a_wrong_row_and_a_missing_one(loaded: Reference) -> None
     assert "instead of" in loaded.difference(tpch.query("q05"), turned)
     assert loaded.difference(tpch.query("q05"), right.slice(1)) == "4 rows instead of 5"
     share = loaded.expected(tpch.query("q14"))
-    assert "instead of" in loaded.difference(tpch.query("q14"), share.set_column(0, "promo_revenue", pc.add(share["promo_revenue"], 1e-4)))
+    assert "instead of" in loaded.difference(
+        tpch.query("q14"),
+        share.set_column(0, "promo_revenue", pc.add(share["promo_revenue"], 1e-4)),
+    )
 
 
 def test_changes_reach_every_table_and_every_query() -> None:
@@ -100,7 +135,9 @@ def test_changes_reach_every_table_and_every_query() -> None:
         before = {name: reference.expected(tpch.query(name)) for name in still}
         changes = stream.step(every_table(100))
         assert {one.table for one in changes} == set(tpch.TABLES)
-        assert all(pc.any(one.deletes).as_py() and not pc.all(one.deletes).as_py() for one in changes)
+        assert all(
+            pc.any(one.deletes).as_py() and not pc.all(one.deletes).as_py() for one in changes
+        )
         reference.apply(changes)
         still -= {name for name in still if reference.difference(tpch.query(name), before[name])}
     reference.close()

@@ -1,4 +1,5 @@
-"""TPC-H's queries as views, all at once: after every epoch of changes of every table, each is what DuckDB computes from nothing.
+"""TPC-H's queries as views, all at once: after every epoch of changes of every table, each is what
+DuckDB computes from nothing.
 
 Without Spark: the same coordinator and view managers, in this process, over the embedded store.
 """
@@ -35,13 +36,20 @@ def create(db: belvedere.Database, names: tuple[str, ...] = tpch.QUERIES) -> Non
 
 
 def check(db: belvedere.Database, reference: Reference) -> None:
-    wrong = {name: reference.difference(tpch.query(name), db.view(name).to_arrow()) for name in tpch.QUERIES}
-    assert not any(wrong.values()), "\n".join(f"{name}: {text}" for name, text in wrong.items() if text)
+    wrong = {
+        name: reference.difference(tpch.query(name), db.view(name).to_arrow())
+        for name in tpch.QUERIES
+    }
+    assert not any(wrong.values()), "\n".join(
+        f"{name}: {text}" for name, text in wrong.items() if text
+    )
 
 
 @pytest.mark.slow
 def test_every_view_is_the_recomputation_after_every_epoch(db: belvedere.Database) -> None:
-    """Half of the views are there before the rows, half are built from them; epochs are narrow and wide in turn."""
+    """Half of the views are there before the rows, half are built from them; epochs are narrow and
+    wide in turn.
+    """
     stream, reference = Stream(SCALE), Reference()
     create(db, tpch.QUERIES[::2])
     db.catch_up()  # they are live, so the load reaches them as changes

@@ -20,7 +20,10 @@ def held() -> Held:
 def held_db(held: Held) -> Iterator[Database]:
     with Database("memory:", runner=held) as found:
         held.inner = LocalRunner(found.store)
-        found.sql("CREATE TABLE t (id BIGINT, PRIMARY KEY (id)); CREATE MATERIALIZED VIEW v AS SELECT count(*) AS n FROM t")
+        found.sql(
+            "CREATE TABLE t (id BIGINT, PRIMARY KEY (id)); CREATE MATERIALIZED VIEW v AS SELECT"
+            " count(*) AS n FROM t"
+        )
         found.table("t").put_many([{"id": i} for i in range(10)])
         yield found
         held.let_go.release(MANY)

@@ -1,4 +1,6 @@
-"""A closed database answers no call, also through objects that were made before and while others use the same files."""
+"""A closed database answers no call, also through objects that were made before and while others
+use the same files.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,10 @@ def test_every_call_says_that_the_database_is_closed(tmp_path: Path, kind: str) 
     db = belvedere.open(url, slots=2)
     other = belvedere.open(url) if kind.endswith("open") else None
     db._runner = LocalRunner(db.store)
-    db.sql("CREATE TABLE t (id INT, v INT, PRIMARY KEY (id)); CREATE MATERIALIZED VIEW w AS SELECT v, count(*) AS n FROM t GROUP BY v")
+    db.sql(
+        "CREATE TABLE t (id INT, v INT, PRIMARY KEY (id)); CREATE MATERIALIZED VIEW w AS SELECT v,"
+        " count(*) AS n FROM t GROUP BY v"
+    )
     db.table("t").put({"id": 1, "v": 1})
     db.catch_up()
     table, view, query = db.table("t"), db.view("w"), db.sql("SELECT * FROM w")
@@ -66,7 +71,9 @@ def test_every_call_says_that_the_database_is_closed(tmp_path: Path, kind: str) 
 
 
 @pytest.mark.parametrize("kind", ["memory", "embedded", "embedded, and another has it open"])
-def test_a_read_that_is_under_way_when_the_database_is_closed_can_be_given_up(tmp_path: Path, kind: str) -> None:
+def test_a_read_that_is_under_way_when_the_database_is_closed_can_be_given_up(
+    tmp_path: Path, kind: str
+) -> None:
     url = "memory:" if kind == "memory" else str(tmp_path / "d")
     db = belvedere.open(url, slots=2)
     other = belvedere.open(url) if kind.endswith("open") else None

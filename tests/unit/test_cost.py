@@ -27,25 +27,48 @@ CREATE TABLE blind (id INT, x INT, PRIMARY KEY (id)) WITH (before_images = false
 VIEWS = {
     "selection": "SELECT id, amount FROM orders WHERE region = 'emea'",
     "bag": "SELECT region, customer FROM orders",
-    "groups": "SELECT region, count(*) AS n, sum(amount) AS s, min(amount) AS m, count(DISTINCT customer) AS c FROM orders GROUP BY region",
+    "groups": (
+        "SELECT region, count(*) AS n, sum(amount) AS s, min(amount) AS m, count(DISTINCT customer)"
+        " AS c FROM orders GROUP BY region"
+    ),
     "global aggregate": "SELECT count(*) AS n, max(amount) AS m FROM orders",
     "errors": "SELECT id, 10 div (amount % 7) AS y FROM orders",
     "no before-images": "SELECT x, count(*) AS n FROM blind GROUP BY x",
     "inner join": "SELECT o.id, c.name FROM orders o JOIN customers c ON o.customer = c.id",
     "left join": "SELECT o.id, c.name FROM orders o LEFT JOIN customers c ON o.customer = c.id",
-    "full join": "SELECT o.id, c.id AS c, c.name FROM orders o FULL JOIN customers c ON o.customer = c.id",
+    "full join": (
+        "SELECT o.id, c.id AS c, c.name FROM orders o FULL JOIN customers c ON o.customer = c.id"
+    ),
     "self-join": "SELECT a.id AS a, b.id AS b FROM customers a JOIN customers b ON a.name = b.name",
-    "semi join": "SELECT id FROM customers c WHERE EXISTS (SELECT 1 FROM orders o WHERE o.customer = c.id AND o.amount > c.boss)",
-    "anti join": "SELECT id FROM customers c WHERE NOT EXISTS (SELECT 1 FROM orders o WHERE o.customer = c.id)",
-    "three tables": "SELECT o.id, b.name FROM orders o JOIN customers c ON o.customer = c.id JOIN customers b ON c.boss = b.id",
-    "groups of a join": "SELECT c.name, sum(o.amount) AS s FROM orders o JOIN customers c ON o.customer = c.id GROUP BY c.name",
-    "join of groups": "SELECT id, n FROM customers JOIN (SELECT customer, sum(1) AS n FROM orders GROUP BY customer) ON customer = id",
+    "semi join": (
+        "SELECT id FROM customers c WHERE EXISTS (SELECT 1 FROM orders o WHERE o.customer = c.id"
+        " AND o.amount > c.boss)"
+    ),
+    "anti join": (
+        "SELECT id FROM customers c WHERE NOT EXISTS (SELECT 1 FROM orders o WHERE o.customer ="
+        " c.id)"
+    ),
+    "three tables": (
+        "SELECT o.id, b.name FROM orders o JOIN customers c ON o.customer = c.id JOIN customers b"
+        " ON c.boss = b.id"
+    ),
+    "groups of a join": (
+        "SELECT c.name, sum(o.amount) AS s FROM orders o JOIN customers c ON o.customer = c.id"
+        " GROUP BY c.name"
+    ),
+    "join of groups": (
+        "SELECT id, n FROM customers JOIN (SELECT customer, sum(1) AS n FROM orders GROUP BY"
+        " customer) ON customer = id"
+    ),
     "union all": "SELECT id, amount FROM orders UNION ALL SELECT name, id FROM customers",
     "union": "SELECT region FROM orders UNION SELECT name FROM customers",
     "intersect": "SELECT customer FROM orders INTERSECT SELECT id FROM customers",
     "except all": "SELECT customer FROM orders EXCEPT ALL SELECT id FROM customers",
     "limit": "SELECT id, region, amount FROM orders ORDER BY amount DESC, id LIMIT 10",
-    "top-k": "SELECT id, region FROM orders QUALIFY ROW_NUMBER() OVER (PARTITION BY region ORDER BY amount, id) <= 3",
+    "top-k": (
+        "SELECT id, region FROM orders QUALIFY ROW_NUMBER() OVER (PARTITION BY region ORDER BY"
+        " amount, id) <= 3"
+    ),
     "empty table": "SELECT id, x FROM nothing",
     "groups of nothing": "SELECT x, count(*) AS n FROM nothing GROUP BY x",
     "one group of nothing": "SELECT count(*) AS n, sum(x) AS s FROM nothing",
@@ -70,7 +93,9 @@ def db(tmp_path: Path) -> Iterator[belvedere.Database]:
                 for i in range(600)
             ]
         )
-        opened.table("customers").put_many([{"id": i, "name": f"n{i % 20}", "boss": i // 5} for i in range(50)])
+        opened.table("customers").put_many(
+            [{"id": i, "name": f"n{i % 20}", "boss": i // 5} for i in range(50)]
+        )
         opened.table("blind").put_many([{"id": i, "x": i % 4} for i in range(20)])
         yield opened
 
@@ -85,8 +110,17 @@ def build(db: belvedere.Database) -> None:
 
 def kept(db: belvedere.Database, view: str, but: frozenset[int] = frozenset()) -> tuple[int, int]:
     """Records and bytes in all state tables of a view, apart from those of some nodes."""
-    tables = [table for node in db.state().view(view).nodes if node.id not in but for table in state_tables(node)]
-    counts = [db.store.state.count(slot, table) for table in tables for slot in range(db.store.state.slots)]
+    tables = [
+        table
+        for node in db.state().view(view).nodes
+        if node.id not in but
+        for table in state_tables(node)
+    ]
+    counts = [
+        db.store.state.count(slot, table)
+        for table in tables
+        for slot in range(db.store.state.slots)
+    ]
     return sum(records for records, _ in counts), sum(size for _, size in counts)
 
 
@@ -117,7 +151,9 @@ def test_what_other_views_keep_costs_nothing(db: belvedere.Database) -> None:
     assert "no new state" in str(db.sql(f"EXPLAIN COST {VIEWS['inner join']}"))
 
 
-def test_a_view_on_views_can_be_priced_before_and_after_they_are_built(db: belvedere.Database) -> None:
+def test_a_view_on_views_can_be_priced_before_and_after_they_are_built(
+    db: belvedere.Database,
+) -> None:
     db.sql(f"CREATE MATERIALIZED VIEW sums AS {VIEWS['groups of a join']}")
     select = "SELECT s, count(*) AS n FROM sums GROUP BY s"
     before = cost(db, select)
@@ -126,7 +162,9 @@ def test_a_view_on_views_can_be_priced_before_and_after_they_are_built(db: belve
     db.sql(f"CREATE MATERIALIZED VIEW v AS {select}")
     build(db)
     assert (before.records, before.bytes) == kept(db, "v")
-    assert (after.records, after.bytes) == kept(db, "v", but=frozenset(n.id for n in db.state().view("sums").nodes))
+    assert (after.records, after.bytes) == kept(
+        db, "v", but=frozenset(n.id for n in db.state().view("sums").nodes)
+    )
 
 
 def test_a_join_says_what_changed_rows_meet(db: belvedere.Database) -> None:
@@ -144,7 +182,10 @@ def test_a_join_says_what_changed_rows_meet(db: belvedere.Database) -> None:
     assert join.left.heaviest[0].key == (17,)
     assert join.right.heaviest == ()  # at most one customer has an id
     text = str(db.sql(f"EXPLAIN COST {VIEWS['inner join']}"))
-    assert f"a change of one row of customers with c.id = 17 touches {counts[17]:,} rows of orders" in text
+    assert (
+        f"a change of one row of customers with c.id = 17 touches {counts[17]:,} rows of orders"
+        in text
+    )
 
 
 def test_levels_and_exchanges_are_those_of_the_plan(db: belvedere.Database) -> None:
@@ -155,7 +196,9 @@ def test_levels_and_exchanges_are_those_of_the_plan(db: belvedere.Database) -> N
 
 
 def test_a_key_that_the_user_names_counts(db: belvedere.Database) -> None:
-    told = cost(db, "CREATE MATERIALIZED VIEW v WITH (key = 'region') AS SELECT id, region FROM orders")
+    told = cost(
+        db, "CREATE MATERIALIZED VIEW v WITH (key = 'region') AS SELECT id, region FROM orders"
+    )
     db.sql("CREATE MATERIALIZED VIEW v WITH (key = 'region') AS SELECT id, region FROM orders")
     assert cost(db, "v") == told  # requested, not built
     build(db)
@@ -165,7 +208,9 @@ def test_a_key_that_the_user_names_counts(db: belvedere.Database) -> None:
 def test_rows_that_raise_are_told_in_words(db: belvedere.Database) -> None:
     told = cost(db, VIEWS["errors"])
     assert told.errors == sum(i % 90 % 7 == 0 for i in range(600))
-    assert f"{told.errors} rows could not be evaluated" in str(db.sql(f"EXPLAIN COST {VIEWS['errors']}"))
+    assert f"{told.errors} rows could not be evaluated" in str(
+        db.sql(f"EXPLAIN COST {VIEWS['errors']}")
+    )
 
 
 def test_nothing_is_created_and_what_cannot_be_a_view_is_refused(db: belvedere.Database) -> None:
@@ -186,7 +231,11 @@ def test_the_store_in_memory_answers_too() -> None:
     with belvedere.open("memory:") as db:
         db.sql("CREATE TABLE t (id INT, x INT, PRIMARY KEY (id))")
         db.sql("INSERT INTO t VALUES (1, 10), (2, 10), (3, 11)")
-        assert [s.records for n in cost(db, "SELECT x, count(*) AS n FROM t GROUP BY x").nodes for s in n.state] == [2, 2]
+        assert [
+            s.records
+            for n in cost(db, "SELECT x, count(*) AS n FROM t GROUP BY x").nodes
+            for s in n.state
+        ] == [2, 2]
 
 
 def test_the_command_line_prints_text_or_json(db: belvedere.Database, tmp_path: Path) -> None:

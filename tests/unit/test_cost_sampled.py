@@ -1,4 +1,6 @@
-"""EXPLAIN COST from samples: how many rows are read, what is kept of them, and how near the estimates come."""
+"""EXPLAIN COST from samples: how many rows are read, what is kept of them, and how near the
+estimates come.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ Ints = npt.NDArray[np.int64]
 
 
 class Shop:
-    """Orders of customers, two of whom have very many; every tenth order is of nobody that is known."""
+    """Orders of customers, two of whom have very many; every tenth order is of nobody that is
+    known.
+    """
 
     def __init__(self, db: belvedere.Database) -> None:
         rng = np.random.default_rng(20261116)
@@ -35,10 +39,20 @@ class Shop:
         self.customer[::10] += 10 * CUSTOMERS
         self.amount = rng.integers(0, 1000, ORDERS)
         self.place = rng.integers(0, 40, ORDERS)
-        db.sql("CREATE TABLE orders (id BIGINT, customer BIGINT, place BIGINT, amount BIGINT, PRIMARY KEY (id))")
+        db.sql(
+            "CREATE TABLE orders (id BIGINT, customer BIGINT, place BIGINT, amount BIGINT, PRIMARY"
+            " KEY (id))"
+        )
         db.sql("CREATE TABLE customers (id BIGINT, name STRING, PRIMARY KEY (id))")
         db.table("orders").put_many(
-            pa.table({"id": np.arange(ORDERS), "customer": self.customer, "place": self.place, "amount": self.amount})
+            pa.table(
+                {
+                    "id": np.arange(ORDERS),
+                    "customer": self.customer,
+                    "place": self.place,
+                    "amount": self.amount,
+                }
+            )
         )
         names = pa.array([f"n{i // 2}" for i in range(CUSTOMERS)])
         db.table("customers").put_many(pa.table({"id": np.arange(CUSTOMERS), "name": names}))
@@ -46,7 +60,9 @@ class Shop:
     def cost(self, select: str, limit: int = LIMIT) -> Cost:
         state = self.db.state()
         name, planned = _trial(state, select)
-        return estimate(self.db.store, name, planned, list(state.tables.values()), users(state), limit)
+        return estimate(
+            self.db.store, name, planned, list(state.tables.values()), users(state), limit
+        )
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +76,11 @@ def near(found: float, wanted: float, factor: float = 2.0) -> bool:
 
 
 def records(cost: Cost) -> dict[str, int]:
-    return {f"{node.operator}: {state.what}": state.records for node in cost.nodes for state in node.state}
+    return {
+        f"{node.operator}: {state.what}": state.records
+        for node in cost.nodes
+        for state in node.state
+    }
 
 
 # ---------------------------------------------------------------- samples
@@ -70,7 +90,11 @@ def test_a_sample_keeps_small_tables_whole_and_knows_its_share_of_the_others(sho
     state = shop.db.state()
     orders, customers = state.table("orders").id, state.table("customers").id
     samples = take_samples(shop.db.store, [orders, customers], 60_000)
-    assert (samples[customers].rows, len(samples[customers].keys), samples[customers].one_in) == (CUSTOMERS, CUSTOMERS, 1)
+    assert (samples[customers].rows, len(samples[customers].keys), samples[customers].one_in) == (
+        CUSTOMERS,
+        CUSTOMERS,
+        1,
+    )
     assert samples[orders].rows == ORDERS
     assert samples[orders].one_in == 16
     assert near(len(samples[orders].keys), ORDERS / 16, 1.1)
@@ -98,7 +122,8 @@ def test_wide_rows_count_by_their_bytes(shop: Shop, monkeypatch: pytest.MonkeyPa
 
 def test_filtered_rows_and_groups_come_near(shop: Shop) -> None:
     cost = shop.cost(
-        "SELECT customer, count(*) AS n, min(amount) AS m, count(DISTINCT place) AS p FROM orders WHERE amount < 300 GROUP BY customer"
+        "SELECT customer, count(*) AS n, min(amount) AS m, count(DISTINCT place) AS p FROM orders"
+        " WHERE amount < 300 GROUP BY customer"
     )
     chosen = shop.amount < 300
     groups = len(np.unique(shop.customer[chosen]))
@@ -117,11 +142,16 @@ def test_filtered_rows_and_groups_come_near(shop: Shop) -> None:
 
 
 def test_what_a_join_keeps_and_meets_comes_near(shop: Shop) -> None:
-    cost = shop.cost("SELECT o.id, o.amount, c.name FROM orders o JOIN customers c ON o.customer = c.id WHERE o.amount < 500")
+    cost = shop.cost(
+        "SELECT o.id, o.amount, c.name FROM orders o JOIN customers c ON o.customer = c.id WHERE"
+        " o.amount < 500"
+    )
     chosen = shop.customer[shop.amount < 500]
     matched = int((chosen < CUSTOMERS).sum())
     (join,) = cost.joins
-    sizes = sorted(state.records for node in cost.nodes for state in node.state if node.operator == "Arrange")
+    sizes = sorted(
+        state.records for node in cost.nodes for state in node.state if node.operator == "Arrange"
+    )
     assert near(sizes[0], CUSTOMERS)
     assert near(sizes[1], len(chosen), 1.1)
     assert near(records(cost)["KeyedSink: the view's table"], matched, 1.3)
@@ -129,14 +159,22 @@ def test_what_a_join_keeps_and_meets_comes_near(shop: Shop) -> None:
     assert near(join.right.matches, matched / CUSTOMERS)
     counts = Counter(chosen.tolist()).most_common(2)
     assert [heavy.key for heavy in join.left.heaviest[:2]] == [(key,) for key, _ in counts]
-    assert all(near(heavy.rows, rows) for heavy, (_, rows) in zip(join.left.heaviest, counts, strict=False))
-    text = str(shop.db.sql("EXPLAIN COST SELECT o.id, c.name FROM orders o JOIN customers c ON o.customer = c.id"))
+    assert all(
+        near(heavy.rows, rows) for heavy, (_, rows) in zip(join.left.heaviest, counts, strict=False)
+    )
+    text = str(
+        shop.db.sql(
+            "EXPLAIN COST SELECT o.id, c.name FROM orders o JOIN customers c ON o.customer = c.id"
+        )
+    )
     assert f"a change of one row of customers with c.id = {HOT} touches about " in text
     assert f"of {ORDERS:,} rows" in text
 
 
 def test_keys_that_only_chance_makes_frequent_are_not_taken_for_heavy(shop: Shop) -> None:
-    (join,) = shop.cost("SELECT o.id, c.name FROM orders o JOIN customers c ON o.customer = c.id").joins
+    (join,) = shop.cost(
+        "SELECT o.id, c.name FROM orders o JOIN customers c ON o.customer = c.id"
+    ).joins
     largest = Counter(shop.customer.tolist()).most_common(5)
     assert join.left.heaviest[3].rows <= 2 * largest[3][1]
 
@@ -146,19 +184,29 @@ def test_outer_semi_and_anti_joins_come_near(shop: Shop) -> None:
     wanted = len(np.unique(shop.customer[(shop.amount < 40) & (shop.customer < CUSTOMERS)]))
     table = "KeyedSink: the view's table"
     assert near(records(shop.cost(f"SELECT id FROM customers WHERE id IN ({few})"))[table], wanted)
-    nobody = "SELECT o.id FROM orders o WHERE NOT EXISTS (SELECT 1 FROM customers c WHERE c.id = o.customer)"
+    nobody = (
+        "SELECT o.id FROM orders o WHERE NOT EXISTS (SELECT 1 FROM customers c WHERE c.id ="
+        " o.customer)"
+    )
     assert near(records(shop.cost(nobody))[table], ORDERS / 10)
     left = "SELECT o.id, c.name FROM orders o LEFT JOIN customers c ON c.id = o.customer"
     assert near(records(shop.cost(left))[table], ORDERS, 1.01)
 
 
 def test_a_row_that_meets_itself_is_not_scaled_twice(shop: Shop) -> None:
-    (join,) = shop.cost("SELECT a.id AS a, b.id AS b FROM customers a JOIN customers b ON a.name = b.name", 3000).joins
+    (join,) = shop.cost(
+        "SELECT a.id AS a, b.id AS b FROM customers a JOIN customers b ON a.name = b.name", 3000
+    ).joins
     assert near(join.pairs, 2 * CUSTOMERS, 1.3)
 
 
-def test_a_condition_that_no_row_fulfils_with_itself_is_weighed_by_the_other_pairs(shop: Shop) -> None:
-    twins = "SELECT id FROM customers a WHERE EXISTS (SELECT 1 FROM customers b WHERE b.name = a.name AND b.id <> a.id)"
+def test_a_condition_that_no_row_fulfils_with_itself_is_weighed_by_the_other_pairs(
+    shop: Shop,
+) -> None:
+    twins = (
+        "SELECT id FROM customers a WHERE EXISTS (SELECT 1 FROM customers b WHERE b.name = a.name"
+        " AND b.id <> a.id)"
+    )
     cost = shop.cost(twins, 4000)
     assert near(cost.joins[0].pairs, CUSTOMERS, 1.5)
     assert near(records(cost)["KeyedSink: the view's table"], CUSTOMERS)
@@ -170,16 +218,32 @@ def test_unions_sets_and_top_k_come_near(shop: Shop) -> None:
     table = "KeyedSink: the view's table"
     both = records(shop.cost("SELECT customer FROM orders UNION SELECT id FROM customers"))
     assert near(both["Aggregate: groups"], len(np.union1d(shop.customer, np.arange(CUSTOMERS))))
-    assert near(records(shop.cost("SELECT customer FROM orders INTERSECT SELECT id FROM customers"))[table], known)
-    assert near(records(shop.cost("SELECT id FROM customers UNION ALL SELECT id FROM orders"))["BagSink: the view's table"], ORDERS)
-    top = "SELECT id, customer FROM orders QUALIFY ROW_NUMBER() OVER (PARTITION BY customer ORDER BY amount, id) <= 1"
+    assert near(
+        records(shop.cost("SELECT customer FROM orders INTERSECT SELECT id FROM customers"))[table],
+        known,
+    )
+    assert near(
+        records(shop.cost("SELECT id FROM customers UNION ALL SELECT id FROM orders"))[
+            "BagSink: the view's table"
+        ],
+        ORDERS,
+    )
+    top = (
+        "SELECT id, customer FROM orders QUALIFY ROW_NUMBER() OVER (PARTITION BY customer ORDER BY"
+        " amount, id) <= 1"
+    )
     assert near(records(shop.cost(top))[table], distinct_customers)
     first = "SELECT id, amount FROM orders ORDER BY amount, id LIMIT 7"
     assert records(shop.cost(first))[table] == 7
 
 
-def test_a_join_with_too_many_pairs_for_a_trial_is_thinned(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    select = "SELECT o.place, c.name, count(*) AS n FROM orders o JOIN customers c ON o.customer = c.id GROUP BY o.place, c.name"
+def test_a_join_with_too_many_pairs_for_a_trial_is_thinned(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    select = (
+        "SELECT o.place, c.name, count(*) AS n FROM orders o JOIN customers c ON o.customer = c.id"
+        " GROUP BY o.place, c.name"
+    )
     before = shop.cost(select)
     monkeypatch.setattr("belvedere.cost.joins.PAIRS", before.joins[0].seen // 4)
     after = shop.cost(select)
@@ -197,7 +261,9 @@ def sampled(values: Ints, share: float) -> Ints:
 
 @pytest.mark.parametrize("share", [0.3, 0.05])
 @pytest.mark.parametrize("each", [1, 3, 20, 5000])
-def test_distinct_values_that_are_equally_frequent_are_counted_well(each: int, share: float) -> None:
+def test_distinct_values_that_are_equally_frequent_are_counted_well(
+    each: int, share: float
+) -> None:
     values = np.arange(100_000) // each
     found = distinct(sampled(values, share), len(values))
     assert near(found.value, 100_000 / each, 1.2)

@@ -1,4 +1,7 @@
-"""DROP TABLE: a write that is acknowledged is in the table, or the table was dropped after it. Whatever happens in between."""
+"""DROP TABLE: a write that is acknowledged is in the table, or the table was dropped after it.
+
+Whatever happens in between.
+"""
 
 from __future__ import annotations
 
@@ -21,15 +24,28 @@ CREATE = "CREATE TABLE t (id INT PRIMARY KEY, v INT)"
 
 @pytest.fixture(params=["memory", "embedded"])
 def db(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
-    with belvedere.open("memory:" if request.param == "memory" else str(tmp_path / "db"), slots=2) as opened:
+    with belvedere.open(
+        "memory:" if request.param == "memory" else str(tmp_path / "db"), slots=2
+    ) as opened:
         opened._runner = LocalRunner(opened.store)
         yield opened
 
 
 def calls(table: Any) -> list[Callable[[], Any]]:
     row = {"id": 2, "v": 2}
-    writes = [lambda: table.put(row), lambda: table.put_many([row]), lambda: table.delete(1), lambda: table.delete_many([1])]
-    return [*writes, lambda: table.get(1), lambda: list(table.scan()), table.to_arrow, lambda: table.write_many([row], [True])]
+    writes = [
+        lambda: table.put(row),
+        lambda: table.put_many([row]),
+        lambda: table.delete(1),
+        lambda: table.delete_many([1]),
+    ]
+    return [
+        *writes,
+        lambda: table.get(1),
+        lambda: list(table.scan()),
+        table.to_arrow,
+        lambda: table.write_many([row], [True]),
+    ]
 
 
 def test_a_held_table_that_was_dropped_refuses_writes_and_reads(db: Database) -> None:
@@ -38,7 +54,9 @@ def test_a_held_table_that_was_dropped_refuses_writes_and_reads(db: Database) ->
     old.put({"id": 1, "v": 1})
     db.sql("DROP TABLE t")
     for call in calls(old):
-        with pytest.raises(Dropped, match=r"table t was dropped: nothing was read or written\. .*db\.table\('t'\)"):
+        with pytest.raises(
+            Dropped, match=r"table t was dropped: nothing was read or written\. .*db\.table\('t'\)"
+        ):
             call()
     db.sql(CREATE)
     for call in calls(old):
@@ -65,7 +83,9 @@ def broken_off(db: Database, monkeypatch: pytest.MonkeyPatch, marked: bool) -> N
 
 
 @pytest.mark.parametrize("marked", [False, True])
-def test_a_drop_that_was_broken_off_is_finished_by_the_next_one(db: Database, monkeypatch: pytest.MonkeyPatch, marked: bool) -> None:
+def test_a_drop_that_was_broken_off_is_finished_by_the_next_one(
+    db: Database, monkeypatch: pytest.MonkeyPatch, marked: bool
+) -> None:
     db.sql(CREATE)
     held = db.table("t")
     held.put({"id": 1, "v": 1})
@@ -78,7 +98,9 @@ def test_a_drop_that_was_broken_off_is_finished_by_the_next_one(db: Database, mo
         held.put({"id": 2, "v": 2})
         assert [row["id"] for row in db.table("t").scan()] == [1, 2]
     for refused in ("CREATE MATERIALIZED VIEW w AS SELECT id FROM t", CREATE):
-        with pytest.raises(CatalogError, match="table t is being dropped: DROP TABLE t finishes that"):
+        with pytest.raises(
+            CatalogError, match="table t is being dropped: DROP TABLE t finishes that"
+        ):
             db.sql(refused)
     assert db.catch_up() is not None
     db.sql("DROP TABLE t")
@@ -89,7 +111,9 @@ def test_a_drop_that_was_broken_off_is_finished_by_the_next_one(db: Database, mo
     assert list(db.table("t").scan()) == []
 
 
-def test_two_drops_at_once_leave_a_table_that_was_created_after_the_first(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_drops_at_once_leave_a_table_that_was_created_after_the_first(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
     db.sql(CREATE)
     drop = db.store.base.drop
 
@@ -105,11 +129,18 @@ def test_two_drops_at_once_leave_a_table_that_was_created_after_the_first(db: Da
     assert db.sql("SELECT * FROM t").to_pylist() == [{"id": 1, "v": 1}]
 
 
-def test_an_update_meets_a_drop_with_the_tables_name(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_update_meets_a_drop_with_the_tables_name(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
     db.sql(CREATE)
     db.table("t").put({"id": 1, "v": 1})
     broken_off(db, monkeypatch, marked=True)
-    for statement in ("UPDATE t SET v = 2", "DELETE FROM t", "INSERT INTO t VALUES (2, 2)", "SELECT * FROM t"):
+    for statement in (
+        "UPDATE t SET v = 2",
+        "DELETE FROM t",
+        "INSERT INTO t VALUES (2, 2)",
+        "SELECT * FROM t",
+    ):
         with pytest.raises(Dropped, match="table t was dropped"):
             db.sql(statement).to_arrow()
 
@@ -164,7 +195,9 @@ def large(path: Path, monkeypatch: pytest.MonkeyPatch, **options: Any) -> tuple[
     return db, number
 
 
-def test_what_a_drop_leaves_is_removed_by_a_pipeline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_drop_leaves_is_removed_by_a_pipeline(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("belvedere.epochs.coordinator._CLEANING", 0.0)
     db, number = large(tmp_path / "db", monkeypatch)
     with db:
@@ -174,7 +207,9 @@ def test_what_a_drop_leaves_is_removed_by_a_pipeline(tmp_path: Path, monkeypatch
         assert gone
 
 
-def test_what_a_drop_leaves_is_removed_by_further_drops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_drop_leaves_is_removed_by_further_drops(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     db, number = large(tmp_path / "db", monkeypatch)
     with db:
         for _ in range(50):
@@ -182,7 +217,9 @@ def test_what_a_drop_leaves_is_removed_by_further_drops(tmp_path: Path, monkeypa
         assert not left(db.store, number)
 
 
-def test_a_full_store_uses_the_room_of_dropped_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_store_uses_the_room_of_dropped_tables(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     db, number = large(tmp_path / "db", monkeypatch, map_size=1 << 18, max_size=1 << 19)
     with db:
         db.store.base.trim("log", db.store.base.end()["log"])
@@ -196,9 +233,12 @@ def test_a_full_store_uses_the_room_of_dropped_tables(tmp_path: Path, monkeypatc
         assert db.sql("SELECT count(*) AS n FROM u").to_pylist() == [{"n": rows}]
 
 
-def test_the_tables_of_a_dropped_view_are_removed_in_portions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_tables_of_a_dropped_view_are_removed_in_portions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(dropping, "_ROWS_PER_STEP", 50)
-    monkeypatch.setattr("belvedere.epochs.coordinator._CLEANING", 0.0)  # a disk so slow that there is time for one step only
+    # a disk so slow that there is time for one step only
+    monkeypatch.setattr("belvedere.epochs.coordinator._CLEANING", 0.0)
     with belvedere.open(str(tmp_path / "db"), slots=2) as db:
         db._runner = LocalRunner(db.store)
         db.sql(CREATE)
@@ -219,4 +259,6 @@ def test_the_tables_of_a_dropped_view_are_removed_in_portions(tmp_path: Path, mo
         assert len(environments) == 4
         start = table.to_bytes(4, "big")
         for environment in environments[2:]:
-            assert not environment.read(lambda t: t.cursor().set_range(start) and t.cursor().key().startswith(start))
+            assert not environment.read(
+                lambda t: t.cursor().set_range(start) and t.cursor().key().startswith(start)
+            )

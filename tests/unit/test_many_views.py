@@ -1,4 +1,6 @@
-"""Work that creating a view takes does not grow with the views that are there; joining reads each node once."""
+"""Work that creating a view takes does not grow with the views that are there; joining reads each
+node once.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ import pytest
 
 import belvedere
 from belvedere.operators import graph
-from belvedere.stores import memory
+from belvedere.stores.memory import catalog as memory
 
 
 @pytest.fixture
@@ -40,10 +42,15 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def create(db: belvedere.Database, number: int) -> None:
-    db.sql(f"CREATE MATERIALIZED VIEW v{number} AS SELECT a.g, sum(a.x + {number}) AS s FROM t a JOIN below b ON a.g = b.g GROUP BY a.g")
+    db.sql(
+        f"CREATE MATERIALIZED VIEW v{number} AS SELECT a.g, sum(a.x + {number}) AS s FROM t a JOIN"
+        " below b ON a.g = b.g GROUP BY a.g"
+    )
 
 
-def test_creating_the_hundredth_view_reads_no_more_than_the_first(db: belvedere.Database, read: list[str]) -> None:
+def test_creating_the_hundredth_view_reads_no_more_than_the_first(
+    db: belvedere.Database, read: list[str]
+) -> None:
     amounts = []
     for number in range(100):
         db.state()  # what the statement needs of it is cached, as for any client that goes on
@@ -53,7 +60,9 @@ def test_creating_the_hundredth_view_reads_no_more_than_the_first(db: belvedere.
     assert amounts[99] == amounts[0]
 
 
-def test_views_that_join_look_at_each_node_once(db: belvedere.Database, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_views_that_join_look_at_each_node_once(
+    db: belvedere.Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
     looked = 0
     shape = graph.shape
 

@@ -1,4 +1,6 @@
-"""Point reads: under its key a row is what a scan shows, whatever the types, the shape of the view, and how often it was read before."""
+"""Point reads: under its key a row is what a scan shows, whatever the types, the shape of the view,
+and how often it was read before.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,10 @@ from belvedere.epochs.coordinator import Coordinator
 from belvedere.epochs.local import LocalRunner
 from belvedere.errors import CatalogError, SchemaError, ViewInError
 
-COLUMNS = "id BIGINT, s STRING, b BINARY, d DATE, t TIMESTAMP, m DECIMAL(9,2), big DECIMAL(30,3), x DOUBLE, n INT, yes BOOLEAN"
+COLUMNS = (
+    "id BIGINT, s STRING, b BINARY, d DATE, t TIMESTAMP, m DECIMAL(9,2), big DECIMAL(30,3), x"
+    " DOUBLE, n INT, yes BOOLEAN"
+)
 VIEWS = {
     "rows": "SELECT x, s, id, b, d, t, m, big, n, yes FROM r WHERE n > -100",
     "bare": "SELECT id FROM r",
@@ -30,7 +35,9 @@ KEYED = ("index", "s, id", "SELECT s, n, id, t FROM r")
 
 @pytest.fixture(params=["memory", "embedded"])
 def db(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[belvedere.Database]:
-    with belvedere.open("memory:" if request.param == "memory" else tmp_path / "db", slots=3) as opened:
+    with belvedere.open(
+        "memory:" if request.param == "memory" else tmp_path / "db", slots=3
+    ) as opened:
         opened.sql(f"CREATE TABLE r ({COLUMNS}, PRIMARY KEY (id))")
         yield opened
 
@@ -56,12 +63,18 @@ def row(i: int) -> dict[str, Any]:
         "n": i,
         "yes": i % 2 == 0,
     }
-    return {"id": i} | {name: None if (i + place) % 5 == 0 else value for place, (name, value) in enumerate(values.items())}
+    return {"id": i} | {
+        name: None if (i + place) % 5 == 0 else value
+        for place, (name, value) in enumerate(values.items())
+    }
 
 
 def exact(found: dict[str, Any]) -> list[tuple[str, type, Any]]:
     """Names in order, and values that are not only equal: 5 is not Decimal("5.00")."""
-    return [(name, type(value), str(value) if isinstance(value, Decimal) else value) for name, value in found.items()]
+    return [
+        (name, type(value), str(value) if isinstance(value, Decimal) else value)
+        for name, value in found.items()
+    ]
 
 
 def test_a_row_under_its_key_is_what_a_scan_shows(db: belvedere.Database) -> None:
@@ -88,13 +101,18 @@ def test_a_row_under_its_key_is_what_a_scan_shows(db: belvedere.Database) -> Non
         assert [exact(found) for found in [db.table("r").get(i)] if found is not None] == wanted
 
 
-def test_keys_that_are_equal_but_look_different_find_the_row_as_it_is_stored(db: belvedere.Database) -> None:
+def test_keys_that_are_equal_but_look_different_find_the_row_as_it_is_stored(
+    db: belvedere.Database,
+) -> None:
     db.sql("CREATE MATERIALIZED VIEW by_money AS SELECT m, count(*) AS n FROM r GROUP BY m")
     db.sql("CREATE MATERIALIZED VIEW by_time AS SELECT t, count(*) AS n FROM r GROUP BY t")
     db.table("r").put({"id": 1, "m": Decimal("5.00"), "t": datetime(2026, 1, 1, 12)})
     epochs(db)
     assert repr(db.view("by_money").get(5)) == "{'m': Decimal('5.00'), 'n': 1}"
-    assert db.view("by_time").get(datetime(2026, 1, 1, 12)) == {"t": datetime(2026, 1, 1, 12, tzinfo=UTC), "n": 1}
+    assert db.view("by_time").get(datetime(2026, 1, 1, 12)) == {
+        "t": datetime(2026, 1, 1, 12, tzinfo=UTC),
+        "n": 1,
+    }
 
 
 def test_what_cannot_be_read_is_told_at_every_read(db: belvedere.Database) -> None:

@@ -1,4 +1,6 @@
-"""Showing a result: a few rows if they are cheap, never an exception, never the whole answer for twenty rows."""
+"""Showing a result: a few rows if they are cheap, never an exception, never the whole answer for
+twenty rows.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,14 @@ MANY = 120_000
 def db(tmp_path_factory: pytest.TempPathFactory) -> Iterator[belvedere.Database]:
     with belvedere.open(tmp_path_factory.mktemp("preview") / "d", slots=2) as opened:
         opened._runner = LocalRunner(opened.store)
-        opened.sql("CREATE TABLE large (id INT, v INT, s STRING, PRIMARY KEY (id)); CREATE TABLE small (id INT, PRIMARY KEY (id))")
-        opened.sql("CREATE MATERIALIZED VIEW same AS SELECT id, v FROM large; CREATE TABLE empty (id INT, PRIMARY KEY (id))")
+        opened.sql(
+            "CREATE TABLE large (id INT, v INT, s STRING, PRIMARY KEY (id)); CREATE TABLE small (id"
+            " INT, PRIMARY KEY (id))"
+        )
+        opened.sql(
+            "CREATE MATERIALIZED VIEW same AS SELECT id, v FROM large; CREATE TABLE empty (id INT,"
+            " PRIMARY KEY (id))"
+        )
         opened.table("large").put_many([{"id": i, "v": i % 7, "s": f"s{i}"} for i in range(MANY)])
         opened.table("small").put_many([{"id": i} for i in range(30)])
         opened.catch_up()
@@ -44,7 +52,9 @@ def looked_at(db: belvedere.Database, monkeypatch: pytest.MonkeyPatch) -> list[i
 
 
 @pytest.mark.parametrize("name", ["large", "same"])
-def test_the_first_rows_of_a_large_relation_are_shown_without_the_others(db: belvedere.Database, looked_at: list[int], name: str) -> None:
+def test_the_first_rows_of_a_large_relation_are_shown_without_the_others(
+    db: belvedere.Database, looked_at: list[int], name: str
+) -> None:
     text = repr(db.sql(f"SELECT id, v + 1 AS w FROM {name} WHERE v > 0"))
     lines = text.splitlines()
     assert lines[0].split() == ["id", "w"]
@@ -53,7 +63,9 @@ def test_the_first_rows_of_a_large_relation_are_shown_without_the_others(db: bel
     assert looked_at == [10_001 if name == "large" else 20_002], "of a view, so many of each slot"
 
 
-def test_what_needs_all_rows_of_a_large_relation_shows_its_columns(db: belvedere.Database, looked_at: list[int]) -> None:
+def test_what_needs_all_rows_of_a_large_relation_shows_its_columns(
+    db: belvedere.Database, looked_at: list[int]
+) -> None:
     for text in (
         "SELECT count(*) AS n FROM large",
         "SELECT v, max(s) AS m FROM large GROUP BY v",
@@ -71,14 +83,20 @@ def test_what_needs_all_rows_of_a_large_relation_shows_its_columns(db: belvedere
 
 
 def test_few_hits_in_a_large_table_are_not_taken_for_all(db: belvedere.Database) -> None:
-    assert repr(db.sql(f"SELECT id FROM large WHERE id = {MANY - 1}")).splitlines()[-1].startswith("(after a look at 10,000 rows: ")
+    assert (
+        repr(db.sql(f"SELECT id FROM large WHERE id = {MANY - 1}"))
+        .splitlines()[-1]
+        .startswith("(after a look at 10,000 rows: ")
+    )
 
 
 def test_small_relations_are_answered_whole(db: belvedere.Database) -> None:
     assert repr(db.sql("SELECT count(*) AS n FROM small")) == "n\n30"
     assert repr(db.sql("SELECT id FROM empty")) == "id"
     assert repr(db.sql("SELECT id FROM small ORDER BY id DESC LIMIT 2")) == "id\n29\n28"
-    assert repr(db.sql("SELECT id FROM small")).endswith("(the first 20 rows: to_pylist(), to_arrow() and to_spark() give all)")
+    assert repr(db.sql("SELECT id FROM small")).endswith(
+        "(the first 20 rows: to_pylist(), to_arrow() and to_spark() give all)"
+    )
 
 
 def test_to_show_a_result_never_raises(db: belvedere.Database, tmp_path: Path) -> None:
@@ -89,14 +107,19 @@ def test_to_show_a_result_never_raises(db: belvedere.Database, tmp_path: Path) -
     db.sql("DROP TABLE gone")
     assert "gone" in repr(gone)
     with belvedere.open(tmp_path / "other") as other:
-        other.sql("CREATE TABLE t (id INT, PRIMARY KEY (id)); CREATE MATERIALIZED VIEW v AS SELECT id FROM t")
+        other.sql(
+            "CREATE TABLE t (id INT, PRIMARY KEY (id)); CREATE MATERIALIZED VIEW v AS SELECT id"
+            " FROM t"
+        )
         closed = other.sql("SELECT id FROM t")
         assert "has not been started" in repr(other.sql("SELECT id FROM v"))
     assert "is closed: open the store again" in repr(closed)
     assert len(query.to_pylist()) == 30
 
 
-def test_to_show_a_result_does_not_take_long(db: belvedere.Database, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_to_show_a_result_does_not_take_long(
+    db: belvedere.Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """All pairs of pairs of pairs of 30 rows, grouped: 30 to the ninth."""
     monkeypatch.setattr(preview, "_SECONDS", 0.05)
     relations = ", ".join(f"small x{i}" for i in range(9))
@@ -116,10 +139,23 @@ def test_shown_rows_are_rows_of_the_answer(db: belvedere.Database) -> None:
     random_ = random.Random(7)
     for _ in range(30):
         name, least = random_.choice(["large", "same", "small"]), random_.randrange(40)
-        columns = random_.choice(["id", "id, id * 2 AS twice", "id, CASE WHEN id > 9 THEN 'x' ELSE NULL END AS c"])
-        result = db.sql(f"SELECT {columns} FROM {name} WHERE id % 41 >= {least}" + random_.choice(["", " LIMIT 7"]))
-        rows = {"  ".join(map(str, row.values())) for row in result.to_pylist()} if "LIMIT" not in str(result._statement) else None  # type: ignore[attr-defined]  # a query
-        lines = [" ".join(line.split()) for line in repr(result).splitlines()[1:] if not line.startswith("(")]
+        columns = random_.choice(
+            ["id", "id, id * 2 AS twice", "id, CASE WHEN id > 9 THEN 'x' ELSE NULL END AS c"]
+        )
+        result = db.sql(
+            f"SELECT {columns} FROM {name} WHERE id % 41 >= {least}"
+            + random_.choice(["", " LIMIT 7"])
+        )
+        rows = (
+            {"  ".join(map(str, row.values())) for row in result.to_pylist()}
+            if "LIMIT" not in str(result._statement)
+            else None
+        )  # type: ignore[attr-defined]  # a query
+        lines = [
+            " ".join(line.split())
+            for line in repr(result).splitlines()[1:]
+            if not line.startswith("(")
+        ]
         assert len(lines) <= 20
         if rows is not None:
             assert set(lines) <= {" ".join(row.split()) for row in rows}

@@ -1,4 +1,6 @@
-"""Writes of base tables: what one call refuses every call refuses, nothing is rounded or cut, and a refused call writes nothing."""
+"""Writes of base tables: what one call refuses every call refuses, nothing is rounded or cut, and a
+refused call writes nothing.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,18 @@ import pytest
 import belvedere
 from belvedere.errors import BelvedereError, SchemaError
 
-TYPES = ("BOOLEAN", "INT", "BIGINT", "DOUBLE", "DECIMAL(10,2)", "DECIMAL(30,0)", "STRING", "BINARY", "DATE", "TIMESTAMP")
+TYPES = (
+    "BOOLEAN",
+    "INT",
+    "BIGINT",
+    "DOUBLE",
+    "DECIMAL(10,2)",
+    "DECIMAL(30,0)",
+    "STRING",
+    "BINARY",
+    "DATE",
+    "TIMESTAMP",
+)
 
 
 class Nanoseconds(datetime):
@@ -26,13 +39,57 @@ class Nanoseconds(datetime):
 
 
 VALUES: tuple[Any, ...] = (
-    *(True, False, 0, 1, -1, 2**31, -(2**31), 2**53 + 1, 2**53 + 2, 2**63, 2**63 - 1, 10**29, 10**400),
+    *(
+        True,
+        False,
+        0,
+        1,
+        -1,
+        2**31,
+        -(2**31),
+        2**53 + 1,
+        2**53 + 2,
+        2**63,
+        2**63 - 1,
+        10**29,
+        10**400,
+    ),
     *(0.0, -0.0, 1.5, 1e300, float("inf"), float("-inf"), float("nan")),
     *(Decimal("1.25"), Decimal("1.255"), Decimal("NaN"), Decimal(10) ** 9, Fraction(1, 2), 1j),
-    *("", "a", "\0", "é" * 10, "\ud800", UserString("u"), b"", b"\x00\xff", bytearray(b"ab"), memoryview(b"m")),
-    *(date(1, 1, 1), date(2026, 2, 28), date(9999, 12, 31), datetime(2026, 1, 2), datetime(2026, 1, 2, 3, 4, 5, 6)),
-    *(datetime(2026, 1, 2, tzinfo=UTC), datetime(2026, 1, 2, tzinfo=timezone(timedelta(hours=5))), Nanoseconds(2026, 1, 2), timedelta(1)),
-    *(np.int64(5), np.int32(-5), np.uint64(2**63), np.float64(0.5), np.float32(0.5), np.bool_(True), np.str_("n")),
+    *(
+        "",
+        "a",
+        "\0",
+        "é" * 10,
+        "\ud800",
+        UserString("u"),
+        b"",
+        b"\x00\xff",
+        bytearray(b"ab"),
+        memoryview(b"m"),
+    ),
+    *(
+        date(1, 1, 1),
+        date(2026, 2, 28),
+        date(9999, 12, 31),
+        datetime(2026, 1, 2),
+        datetime(2026, 1, 2, 3, 4, 5, 6),
+    ),
+    *(
+        datetime(2026, 1, 2, tzinfo=UTC),
+        datetime(2026, 1, 2, tzinfo=timezone(timedelta(hours=5))),
+        Nanoseconds(2026, 1, 2),
+        timedelta(1),
+    ),
+    *(
+        np.int64(5),
+        np.int32(-5),
+        np.uint64(2**63),
+        np.float64(0.5),
+        np.float32(0.5),
+        np.bool_(True),
+        np.str_("n"),
+    ),
     *([], {}, (), object()),
 )
 
@@ -52,15 +109,21 @@ def outcome(write: Any, read: Any) -> Any:
 
 
 @pytest.mark.parametrize("kind", TYPES)
-@pytest.mark.parametrize("value", VALUES, ids=lambda value: f"{type(value).__name__} {str(value)[:12]!r}")
-def test_one_row_and_many_rows_take_the_same_values(db: belvedere.Database, kind: str, value: Any) -> None:
+@pytest.mark.parametrize(
+    "value", VALUES, ids=lambda value: f"{type(value).__name__} {str(value)[:12]!r}"
+)
+def test_one_row_and_many_rows_take_the_same_values(
+    db: belvedere.Database, kind: str, value: Any
+) -> None:
     db.sql(f"CREATE TABLE t (id INT, x {kind}, PRIMARY KEY (id))")
     db.sql(f"CREATE TABLE k (x {kind}, n INT, PRIMARY KEY (x))")
     t, k = db.table("t"), db.table("k")
     outcomes = {
         "put": outcome(lambda: t.put({"id": 1, "x": value}), lambda: t.get(1)),
         "put_many": outcome(lambda: t.put_many([{"id": 1, "x": value}]), lambda: t.get(1)),
-        "write_many": outcome(lambda: t.write_many([{"id": 1, "x": value}], [False]), lambda: t.get(1)),
+        "write_many": outcome(
+            lambda: t.write_many([{"id": 1, "x": value}], [False]), lambda: t.get(1)
+        ),
     }
     assert len(set(outcomes.values())) == 1, outcomes
     as_key = {
@@ -85,7 +148,11 @@ def test_what_is_taken_comes_back_equal(db: belvedere.Database) -> None:
                 found = db.table("t").get(1)
                 assert found is not None
                 same = value.item() if isinstance(value, np.generic) else value
-                same = same.replace(tzinfo=UTC) if isinstance(same, datetime) and same.tzinfo is None else same
+                same = (
+                    same.replace(tzinfo=UTC)
+                    if isinstance(same, datetime) and same.tzinfo is None
+                    else same
+                )
                 assert found["x"] == same or value != value, (kind, value, found)
         db.sql("DROP TABLE t")
 
@@ -103,7 +170,9 @@ def test_what_is_taken_comes_back_equal(db: belvedere.Database) -> None:
         ([{"id": 1, "c": 9}], pa.array([1]), "give booleans"),
     ],
 )
-def test_a_wrong_mask_of_deletes_and_missing_values_are_refused(db: belvedere.Database, rows: Any, deletes: Any, said: str) -> None:
+def test_a_wrong_mask_of_deletes_and_missing_values_are_refused(
+    db: belvedere.Database, rows: Any, deletes: Any, said: str
+) -> None:
     db.sql("CREATE TABLE n (id INT PRIMARY KEY, c INT NOT NULL)")
     db.table("n").put({"id": 1, "c": 1})
     with pytest.raises(SchemaError, match=said):
@@ -121,7 +190,12 @@ def _text(raw: bytes) -> pa.Array:
     ("rows", "said"),
     [
         (pa.table({"id": [2], "s": _text(b"\xff\xfe")}), "column s is string: .*UTF8"),
-        (pa.table({"id": [2], "s": pa.array([b"\xff"]).view(pa.string()).cast(pa.large_string())}), "column s is string"),
+        (
+            pa.table(
+                {"id": [2], "s": pa.array([b"\xff"]).view(pa.string()).cast(pa.large_string())}
+            ),
+            "column s is string",
+        ),
         (pa.table([[1], ["a"], [2]], names=["id", "s", "ID"]), "column 'ID' is given twice"),
         (pa.table([[1], ["a"], ["b"]], names=["id", "s", "s"]), "column 's' is given twice"),
         ([{"id": 1, "s": "a", "S": "b"}], "row 0: column 'S' is given twice"),
@@ -153,15 +227,26 @@ def test_one_row_is_a_dict(db: belvedere.Database, row: Any) -> None:
 def test_encoded_columns_are_taken(db: belvedere.Database) -> None:
     db.sql("CREATE TABLE u (id INT PRIMARY KEY, s STRING)")
     for number, kind in enumerate((pa.string(), pa.large_string(), pa.string_view())):
-        codes = pa.DictionaryArray.from_arrays(pa.array([0, 0, None], pa.uint32()), pa.array(["x"]).cast(kind))
-        db.table("u").put_many(pa.table({"id": [3 * number, 3 * number + 1, 3 * number + 2], "s": codes}))
+        codes = pa.DictionaryArray.from_arrays(
+            pa.array([0, 0, None], pa.uint32()), pa.array(["x"]).cast(kind)
+        )
+        db.table("u").put_many(
+            pa.table({"id": [3 * number, 3 * number + 1, 3 * number + 2], "s": codes})
+        )
     assert [row["s"] for row in db.table("u").scan()] == ["x", "x", None] * 3
 
 
 def test_keys_that_sql_calls_equal_are_one_key(db: belvedere.Database) -> None:
     db.sql("CREATE TABLE z (d DOUBLE PRIMARY KEY, v INT)")
     z = db.table("z")
-    z.put_many([{"d": 0.0, "v": 1}, {"d": -0.0, "v": 2}, {"d": float("nan"), "v": 3}, {"d": -float("nan"), "v": 4}])
+    z.put_many(
+        [
+            {"d": 0.0, "v": 1},
+            {"d": -0.0, "v": 2},
+            {"d": float("nan"), "v": 3},
+            {"d": -float("nan"), "v": 4},
+        ]
+    )
     assert [row["v"] for row in z.scan()] == [2, 4]
     assert (z.get(-0.0), z.get(0.0)) == ({"d": 0.0, "v": 2},) * 2
     z.delete(-0.0)
@@ -189,7 +274,9 @@ EARLY = datetime.min.replace(tzinfo=timezone(timedelta(hours=5)))
         ("DATE", pa.array([0, -(2**30)], pa.date32())),
     ],
 )
-def test_times_that_nobody_could_read_again_are_refused_in_arrow(db: belvedere.Database, kind: str, column: pa.Array) -> None:
+def test_times_that_nobody_could_read_again_are_refused_in_arrow(
+    db: belvedere.Database, kind: str, column: pa.Array
+) -> None:
     db.sql(f"CREATE TABLE t (id INT, x {kind}, PRIMARY KEY (id))")
     with pytest.raises(SchemaError, match=r"column x is "):
         db.table("t").put_many(pa.table({"id": [1, 2], "x": column}))
@@ -197,8 +284,13 @@ def test_times_that_nobody_could_read_again_are_refused_in_arrow(db: belvedere.D
 
 
 @pytest.mark.parametrize("value", [LATE, EARLY])
-def test_times_that_nobody_could_read_again_are_refused_as_values(db: belvedere.Database, value: datetime) -> None:
-    db.sql("CREATE TABLE t (id INT, x TIMESTAMP, PRIMARY KEY (id)); CREATE TABLE k (x TIMESTAMP, PRIMARY KEY (x))")
+def test_times_that_nobody_could_read_again_are_refused_as_values(
+    db: belvedere.Database, value: datetime
+) -> None:
+    db.sql(
+        "CREATE TABLE t (id INT, x TIMESTAMP, PRIMARY KEY (id)); CREATE TABLE k (x TIMESTAMP,"
+        " PRIMARY KEY (x))"
+    )
     for write in (
         lambda: db.table("t").put({"id": 1, "x": value}),
         lambda: db.table("t").put_many([{"id": 1, "x": value}]),

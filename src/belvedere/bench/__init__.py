@@ -1,7 +1,9 @@
 """Belvedere measured beside its peers, on one machine and in one run.
 
-workload.py     the operation log every engine is given: same seed, same operations, bit for bit; workload_join.py for two tables
-tpch.py         TPC-H: tables, rows, queries as views; tpch_changes.py sets them in motion and knows the right answers
+workload.py     the operation log every engine is given: same seed, same operations, bit for bit;
+                workload_join.py for two tables
+tpch.py         TPC-H: tables, rows, queries as views; tpch_changes.py sets them in motion and knows
+                the right answers
 catalog.py        the views V1..V5 and V_all
 oracle.py       what each view must hold at the end, computed from the log by DuckDB
 peers/          two engines small enough to ship: LMDB by hand, DuckDB with recomputation

@@ -51,7 +51,9 @@ def _pyplot() -> Any:
     try:
         import matplotlib
     except ModuleNotFoundError as missing:
-        raise ModuleNotFoundError("the chart needs matplotlib: pip install 'belvedere[bench]'") from missing
+        raise ModuleNotFoundError(
+            "the chart needs matplotlib: pip install 'belvedere[bench]'"
+        ) from missing
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
@@ -60,23 +62,35 @@ def _pyplot() -> Any:
 
 def _series(results: Results) -> list[_Series]:
     def ours(figure: str, size: int | None = None) -> Callable[[str], float | None]:
-        return lambda view: _kops(found.ops_per_s if (found := results.rate(figure, view, size)) else None)
+        return lambda view: _kops(
+            found.ops_per_s if (found := results.rate(figure, view, size)) else None
+        )
 
     def peer(engine: str) -> Callable[[str], float | None]:
         return lambda view: _kops(results.peer(engine, view))
 
     largest = max((r.size for r in results.rates if r.figure == MAINTAIN), default=None)
     rows = [
-        _Series(f"belvedere maintain, epochs of {largest or 0:,}", "#0b4f6c", _each(ours(MAINTAIN, largest))),
+        _Series(
+            f"belvedere maintain, epochs of {largest or 0:,}",
+            "#0b4f6c",
+            _each(ours(MAINTAIN, largest)),
+        ),
         _Series("belvedere end to end", "#e4572e", _each(ours(END_TO_END))),
         _Series("LMDB by hand, this run", "#6b7280", _each(peer(lmdb_by_hand.ENGINE))),
         _Series("DuckDB recompute, this run", "#c2c7cf", _each(peer(duckdb_refresh.ENGINE))),
     ]
     if largest != EPOCH:
-        rows.insert(1, _Series(f"belvedere maintain, epochs of {EPOCH:,}", "#3f9cc0", _each(ours(MAINTAIN, EPOCH))))
+        rows.insert(
+            1,
+            _Series(
+                f"belvedere maintain, epochs of {EPOCH:,}", "#3f9cc0", _each(ours(MAINTAIN, EPOCH))
+            ),
+        )
     published = {p.engine: p for p in PUBLISHED}
     return rows + [
-        _Series(f"{name}, not in this run", c, [published[name].kops.get(v) for v in EVERY], "//") for name, c in _PUBLISHED.items()
+        _Series(f"{name}, not in this run", c, [published[name].kops.get(v) for v in EVERY], "//")
+        for name, c in _PUBLISHED.items()
     ]
 
 
@@ -93,9 +107,18 @@ def _bars(axes: Any, series: _Series, number: int, count: int) -> None:
     places = [i + (number - (count - 1) / 2) * width for i, kops in enumerate(series.kops) if kops]
     heights = [kops for kops in series.kops if kops]
     bars = axes.bar(
-        places, heights, width * 0.94, label=series.label, color=series.color, hatch=series.hatch, edgecolor="white", linewidth=0.5
+        places,
+        heights,
+        width * 0.94,
+        label=series.label,
+        color=series.color,
+        hatch=series.hatch,
+        edgecolor="white",
+        linewidth=0.5,
     )
-    axes.bar_label(bars, labels=[f"{h:,.0f}" for h in heights], fontsize=6.5, padding=2, color="#333333")
+    axes.bar_label(
+        bars, labels=[f"{h:,.0f}" for h in heights], fontsize=6.5, padding=2, color="#333333"
+    )
 
 
 def _dress(axes: Any, results: Results) -> None:
@@ -109,5 +132,12 @@ def _dress(axes: Any, results: Results) -> None:
     axes.spines[["top", "right"]].set_visible(False)
     axes.tick_params(axis="x", length=0)
     machine = results.machine
-    axes.set_title(f"View maintenance, {machine.cores} cores, {machine.date}", loc="left", fontsize=11, fontweight="bold")
-    axes.legend(ncols=3, fontsize=7.5, frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.11))
+    axes.set_title(
+        f"View maintenance, {machine.cores} cores, {machine.date}",
+        loc="left",
+        fontsize=11,
+        fontweight="bold",
+    )
+    axes.legend(
+        ncols=3, fontsize=7.5, frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.11)
+    )

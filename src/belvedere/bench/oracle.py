@@ -1,7 +1,8 @@
-"""What a view must hold at the end: last operation per key over the whole log, then the view's SQL, in DuckDB.
+"""What a view must hold at the end: last operation per key over the whole log, then the view's SQL,
+in DuckDB.
 
-A log may come in parts (a first million, a second one, probes); later parts happened later. Nothing here shares code
-with the engine.
+A log may come in parts (a first million, a second one, probes); later parts happened later. Nothing
+here shares code with the engine.
 """
 
 from __future__ import annotations
@@ -17,10 +18,14 @@ from belvedere.bench.views import View
 
 Log: TypeAlias = Path | pa.Table
 _LATEST = """CREATE TABLE r AS SELECT key, last.grp AS grp, last.val AS val FROM (
-    SELECT key, max_by({'op': op, 'grp': grp, 'val': val}, (part, seq)) AS last FROM ops GROUP BY key
+    SELECT key, max_by({'op': op, 'grp': grp, 'val': val}, (part, seq)) AS last
+    FROM ops GROUP BY key
 ) WHERE last.op = 'put'"""
 _LATEST_OF_R = _LATEST.replace("FROM ops", "FROM ops WHERE tbl = 'R'")
-_LATEST_OF_S = "CREATE TABLE s AS SELECT grp, max_by(name, (part, seq)) AS name FROM ops WHERE tbl = 'S' GROUP BY grp"
+_LATEST_OF_S = (
+    "CREATE TABLE s AS SELECT grp, max_by(name, (part, seq)) AS name FROM ops WHERE tbl = 'S' GROUP"
+    " BY grp"
+)
 
 
 class Oracle:
@@ -31,7 +36,10 @@ class Oracle:
 
     def __init__(self, logs: Sequence[Log]) -> None:
         self._db = duckdb.connect()
-        parts = [f"SELECT {i} AS part, {self.columns} FROM {self._source(i, log)}" for i, log in enumerate(logs)]
+        parts = [
+            f"SELECT {i} AS part, {self.columns} FROM {self._source(i, log)}"
+            for i, log in enumerate(logs)
+        ]
         self._db.execute(f"CREATE VIEW ops AS {' UNION ALL '.join(parts)}")
         for table in self.tables:
             self._db.execute(table)
@@ -44,7 +52,8 @@ class Oracle:
         self._db.register("got", got.select(list(view.columns)))
         self._db.execute(f"CREATE OR REPLACE TEMP VIEW want AS {view.duckdb}")
         sides = "((FROM got EXCEPT ALL FROM want) UNION ALL (FROM want EXCEPT ALL FROM got))"
-        ((count,),) = self._db.execute(f"SELECT count(*) FROM {sides}").fetchall()  # to its end: an open result blocks the connection
+        # to its end: an open result blocks the connection
+        ((count,),) = self._db.execute(f"SELECT count(*) FROM {sides}").fetchall()
         self._db.unregister("got")
         return int(count)
 

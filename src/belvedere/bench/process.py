@@ -27,18 +27,31 @@ def command(module: str, *arguments: str) -> list[str]:
 
 
 def run_json(module: str, *arguments: str) -> dict[str, Any]:
-    """Runs a module to its end and returns the JSON object of its last output line; its errors go to ours."""
-    done = subprocess.run(command(module, *arguments), env=environment(), stdout=subprocess.PIPE, text=True, check=False)
+    """Runs a module to its end and returns the JSON object of its last output line; its errors go
+    to ours.
+    """
+    done = subprocess.run(
+        command(module, *arguments),
+        env=environment(),
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
     lines = done.stdout.strip().splitlines()
     if done.returncode or not lines:
-        raise RuntimeError(f"{module} {' '.join(arguments)} ended with {done.returncode} and no result: see its messages above")
+        raise RuntimeError(
+            f"{module} {' '.join(arguments)} ended with {done.returncode} and no result: see its"
+            " messages above"
+        )
     result: dict[str, Any] = json.loads(lines[-1])
     return result
 
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Resident sizes in MiB. Mapped database files count as resident, once per process, but not as anonymous."""
+    """Resident sizes in MiB. Mapped database files count as resident, once per process, but not as
+    anonymous.
+    """
 
     resident: int
     anonymous: int
@@ -81,14 +94,21 @@ class Sampler:
         self._thread.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self._stop.set()
         self._thread.join()
 
     def _watch(self) -> None:
         while not self._stop.wait(self._every):
             now = memory(self._root)
-            self.peak = Memory(max(self.peak.resident, now.resident), max(self.peak.anonymous, now.anonymous))
+            self.peak = Memory(
+                max(self.peak.resident, now.resident), max(self.peak.anonymous, now.anonymous)
+            )
 
 
 def _parent(pid: str) -> int | None:
@@ -113,4 +133,8 @@ def _status(pid: int) -> list[tuple[str, int]]:
         lines = Path("/proc", str(pid), "status").read_text().splitlines()
     except OSError:
         return []
-    return [(parts[0], int(parts[1])) for parts in map(str.split, lines) if len(parts) == 3 and parts[2] == "kB"]
+    return [
+        (parts[0], int(parts[1]))
+        for parts in map(str.split, lines)
+        if len(parts) == 3 and parts[2] == "kB"
+    ]

@@ -1,4 +1,5 @@
-"""A run as tables: throughput beside the peers, latencies, growth, reads, memory, joins and many views, each with its target.
+"""A run as tables: throughput beside the peers, latencies, growth, reads, memory, joins and many
+views, each with its target.
 
 report(results)          prints everything that was measured
 plot(results, path)      draws the throughput (needs matplotlib)
@@ -15,7 +16,17 @@ from belvedere.bench.chart import plot
 from belvedere.bench.figures import FRESHNESS_MS, MEASURED, PUBLISHED, RUN_HERE
 from belvedere.bench.peers import duckdb_refresh, lmdb_by_hand
 from belvedere.bench.results import END_TO_END, INGEST, MAINTAIN, Rate, Results
-from belvedere.bench.targets import Verdict, described, duckdb_target, flat_series, growth, peer_view, rate_target, tpch_growth, verdicts
+from belvedere.bench.targets import (
+    Verdict,
+    described,
+    duckdb_target,
+    flat_series,
+    growth,
+    peer_view,
+    rate_target,
+    tpch_growth,
+    verdicts,
+)
 from belvedere.bench.views import EVERY, JOIN
 
 __all__ = ["plot", "report", "tables"]
@@ -26,7 +37,10 @@ def report(results: Results, console: Console | None = None) -> None:
     out = console or Console()
     m = results.machine
     packages = ", ".join(f"{name} {number}" for name, number in m.packages.items())
-    out.print(f"[bold]Belvedere benchmark[/bold] {m.date}: {m.cores} cores, {m.memory_gib} GiB, Python {m.python}, {packages}")
+    out.print(
+        f"[bold]Belvedere benchmark[/bold] {m.date}: {m.cores} cores, {m.memory_gib} GiB, Python"
+        f" {m.python}, {packages}"
+    )
     for table in tables(results):
         out.print()
         out.print(table)
@@ -34,7 +48,18 @@ def report(results: Results, console: Console | None = None) -> None:
 
 def tables(results: Results) -> Iterator[Table]:
     """Every table that has rows."""
-    of_one_table = (_throughput, _peers, _published, _freshness, _freshness_elsewhere, _flatness, _puts, _reads, _base_writes, _memory)
+    of_one_table = (
+        _throughput,
+        _peers,
+        _published,
+        _freshness,
+        _freshness_elsewhere,
+        _flatness,
+        _puts,
+        _reads,
+        _base_writes,
+        _memory,
+    )
     every = (*of_one_table, _joins, _fan_out, _tpch, _many_views, _verdicts)
     return (table for table in (build(results) for build in every) if table.row_count)
 
@@ -43,7 +68,17 @@ def _throughput(results: Results) -> Table:
     table = _table(
         "Throughput, thousand operations per second",
         "figure",
-        *("size", "epochs", "k ops/s", "x lmdb_by_hand", "target", "x duckdb_refresh", "target", "reached", "correct"),
+        *(
+            "size",
+            "epochs",
+            "k ops/s",
+            "x lmdb_by_hand",
+            "target",
+            "x duckdb_refresh",
+            "target",
+            "reached",
+            "correct",
+        ),
     )
     for rate in sorted(results.rates, key=_reading_order):
         lmdb = results.ratio(rate, lmdb_by_hand.ENGINE, peer_view(rate))
@@ -68,52 +103,130 @@ def _throughput(results: Results) -> Table:
 def _reached(rate: Rate, lmdb: float | None, duckdb: float | None) -> bool | None:
     """All targets of the rate together; none without a target or without the peer's figure."""
     pairs = ((lmdb, rate_target(rate)), (duckdb, duckdb_target(rate)))
-    checks = [ratio >= target for ratio, target in pairs if ratio is not None and target is not None]
+    checks = [
+        ratio >= target for ratio, target in pairs if ratio is not None and target is not None
+    ]
     return all(checks) and rate.correct if checks else None
 
 
 def _peers(results: Results) -> Table:
-    table = _table("Peers in this run", "engine", "view", "batch", "k ops/s", "10 operations, p50 ms", "MiB", "correct")
+    table = _table(
+        "Peers in this run",
+        "engine",
+        "view",
+        "batch",
+        "k ops/s",
+        "10 operations, p50 ms",
+        "MiB",
+        "correct",
+    )
     for p in sorted(results.peers, key=lambda p: (p.engine, EVERY.index(p.view))):
         fresh = f"{p.p50_10ops_ms:.2f}"
-        table.add_row(p.engine, p.view, f"{p.batch:,}", _kops(p.ops_per_s), fresh, f"{p.rss_mb:,}", _mark(p.correct))
+        table.add_row(
+            p.engine,
+            p.view,
+            f"{p.batch:,}",
+            _kops(p.ops_per_s),
+            fresh,
+            f"{p.rss_mb:,}",
+            _mark(p.correct),
+        )
     return table
 
 
 def _published(results: Results) -> Table:
     table = _table(
-        f"Beside other engines, thousand operations per second (those not run here: {MEASURED})", "engine", *EVERY, "durable", "note"
+        f"Beside other engines, thousand operations per second (those not run here: {MEASURED})",
+        "engine",
+        *EVERY,
+        "durable",
+        "note",
     )
     for label, figure in (("belvedere, end to end", END_TO_END), ("belvedere, maintain", MAINTAIN)):
         best = [_best(results, figure, view) for view in EVERY]
         if any(best):
-            note = "the same work as the others" if figure == END_TO_END else "from a log with before-images; largest epochs"
-            table.add_row(label, *(_kops(rate.ops_per_s) if rate else _DASH for rate in best), "yes", note, style="bold")
+            note = (
+                "the same work as the others"
+                if figure == END_TO_END
+                else "from a log with before-images; largest epochs"
+            )
+            table.add_row(
+                label,
+                *(_kops(rate.ops_per_s) if rate else _DASH for rate in best),
+                "yes",
+                note,
+                style="bold",
+            )
     for engine in PUBLISHED:
         here = RUN_HERE.get(engine.engine, "")
         measured = [results.peer(here, view) for view in EVERY]
         if any(measured):
-            table.add_row(f"{engine.engine}, this run", *(_kops(rate) for rate in measured), engine.durable, "", style="bold")
-        table.add_row(engine.engine, *(_number(engine.kops.get(view)) for view in EVERY), engine.durable, engine.note)
+            table.add_row(
+                f"{engine.engine}, this run",
+                *(_kops(rate) for rate in measured),
+                engine.durable,
+                "",
+                style="bold",
+            )
+        table.add_row(
+            engine.engine,
+            *(_number(engine.kops.get(view)) for view in EVERY),
+            engine.durable,
+            engine.note,
+        )
     return table
 
 
 def _best(results: Results, figure: str, view: str) -> Rate | None:
     """The figure at its largest epochs, with before-images."""
-    found = [r for r in results.rates if (r.figure, r.view, r.before_images) == (figure, view, True)]
+    found = [
+        r for r in results.rates if (r.figure, r.view, r.before_images) == (figure, view, True)
+    ]
     return max(found, key=lambda rate: rate.size, default=None)
 
 
 def _freshness(results: Results) -> Table:
-    table = _table("Freshness: ten operations written until visible, ms", "view", "part", "p50", "x empty job", "note", "correct")
+    table = _table(
+        "Freshness: ten operations written until visible, ms",
+        "view",
+        "part",
+        "p50",
+        "x empty job",
+        "note",
+        "correct",
+    )
     for f in results.freshness:
         times = _times(f.visible_ms / f.empty_job_ms)
-        table.add_row(f.view, "visible (pipeline running)", _ms(f.visible_ms), times, f"p95 {f.visible_p95_ms:.1f}", _mark(f.correct))
-        table.add_row("", "  write", _ms(f.write_ms), "", f"{f.base_ops:,} operations before, {f.probes} probes", "")
-        table.add_row("", "  catch_up", _ms(f.catch_up_ms), _times(f.catch_up_ms / f.empty_job_ms), "", "")
+        table.add_row(
+            f.view,
+            "visible (pipeline running)",
+            _ms(f.visible_ms),
+            times,
+            f"p95 {f.visible_p95_ms:.1f}",
+            _mark(f.correct),
+        )
+        table.add_row(
+            "",
+            "  write",
+            _ms(f.write_ms),
+            "",
+            f"{f.base_ops:,} operations before, {f.probes} probes",
+            "",
+        )
+        table.add_row(
+            "", "  catch_up", _ms(f.catch_up_ms), _times(f.catch_up_ms / f.empty_job_ms), "", ""
+        )
         for stage, ms in f.stages_ms.items():
             table.add_row("", f"    {stage}", _ms(ms), "", "", "")
-        table.add_row("", "empty one-stage mapInArrow job", _ms(f.empty_job_ms), "1.00", "same session", "", end_section=True)
+        table.add_row(
+            "",
+            "empty one-stage mapInArrow job",
+            _ms(f.empty_job_ms),
+            "1.00",
+            "same session",
+            "",
+            end_section=True,
+        )
     return table
 
 
@@ -140,7 +253,14 @@ def _flatness(results: Results) -> Table:
         for p in points:
             relative = _times(growth([points[0], p]) if p is not points[0] else 1.0)
             costs = (f"{p.write_us:.2f}", f"{p.maintain_us:.2f}", relative, f"{p.lmdb_us:.2f}")
-            table.add_row(view, f"{p.base_rows:,}", f"{p.ops:,}", *costs, _mark(p.correct), end_section=p is points[-1])
+            table.add_row(
+                view,
+                f"{p.base_rows:,}",
+                f"{p.ops:,}",
+                *costs,
+                _mark(p.correct),
+                end_section=p is points[-1],
+            )
     return table
 
 
@@ -148,33 +268,86 @@ def _puts(results: Results) -> Table:
     table = _table("Single durable put, ms", "what", "p50", "p95", "x LMDB", "bytes", "correct")
     for p in results.single_puts:
         times = _times(p.p50_ms / p.lmdb_p50_ms)
-        table.add_row("belvedere put", f"{p.p50_ms:.3f}", f"{p.p95_ms:.3f}", times, "", _mark(p.correct))
-        table.add_row("LMDB transaction, same bytes", f"{p.lmdb_p50_ms:.3f}", f"{p.lmdb_p95_ms:.3f}", "1.00", f"{p.bytes_written:,}", "")
+        table.add_row(
+            "belvedere put", f"{p.p50_ms:.3f}", f"{p.p95_ms:.3f}", times, "", _mark(p.correct)
+        )
+        table.add_row(
+            "LMDB transaction, same bytes",
+            f"{p.lmdb_p50_ms:.3f}",
+            f"{p.lmdb_p95_ms:.3f}",
+            "1.00",
+            f"{p.bytes_written:,}",
+            "",
+        )
     return table
 
 
 def _reads(results: Results) -> Table:
-    table = _table("Reads of views", "what", "view", "figure", "LMDB, own transaction", "LMDB, open transaction", "x LMDB", "correct")
+    table = _table(
+        "Reads of views",
+        "what",
+        "view",
+        "figure",
+        "LMDB, own transaction",
+        "LMDB, open transaction",
+        "x LMDB",
+        "correct",
+    )
     for r in results.point_reads:
         bare = (f"{r.lmdb_own_txn_us:.2f} us", f"{r.lmdb_open_txn_us:.2f} us")
-        table.add_row("point read, p50", r.view, f"{r.p50_us:.2f} us", *bare, _times(r.p50_us / r.lmdb_own_txn_us), _mark(r.correct))
+        table.add_row(
+            "point read, p50",
+            r.view,
+            f"{r.p50_us:.2f} us",
+            *bare,
+            _times(r.p50_us / r.lmdb_own_txn_us),
+            _mark(r.correct),
+        )
     for s in results.scans:
-        table.add_row(f"consistent scan of {s.rows:,} rows", s.view, f"{s.rows_per_s:,.0f} rows/s", _DASH, _DASH, _DASH, _mark(s.correct))
+        table.add_row(
+            f"consistent scan of {s.rows:,} rows",
+            s.view,
+            f"{s.rows_per_s:,.0f} rows/s",
+            _DASH,
+            _DASH,
+            _DASH,
+            _mark(s.correct),
+        )
     return table
 
 
 def _base_writes(results: Results) -> Table:
-    table = _table("Base table writes while views are kept", "views", "pipeline", "k ops/s", "x no views", "correct")
+    table = _table(
+        "Base table writes while views are kept",
+        "views",
+        "pipeline",
+        "k ops/s",
+        "x no views",
+        "correct",
+    )
     plain = next((b for b in results.base_writes if b.views == 0), None)
     for b in results.base_writes:
         times = _times(b.ops_per_s / plain.ops_per_s if plain else None)
-        table.add_row(str(b.views), "another process" if b.pipeline else "not running", _kops(b.ops_per_s), times, _mark(b.correct))
+        table.add_row(
+            str(b.views),
+            "another process" if b.pipeline else "not running",
+            _kops(b.ops_per_s),
+            times,
+            _mark(b.correct),
+        )
     return table
 
 
 def _memory(results: Results) -> Table:
     table = _table(
-        "Memory of the pipeline's process tree, peak MiB", "view", "backlog", "resident", "anonymous", "k ops/s", "epochs", "correct"
+        "Memory of the pipeline's process tree, peak MiB",
+        "view",
+        "backlog",
+        "resident",
+        "anonymous",
+        "k ops/s",
+        "epochs",
+        "correct",
     )
     for m in results.memory:
         sizes = (f"{m.resident_mb:,}", f"{m.anonymous_mb:,}", _kops(m.backlog / m.seconds))
@@ -185,48 +358,106 @@ def _memory(results: Results) -> Table:
 def _joins(results: Results) -> Table:
     table = _table(
         "Join V5: cost of an operation against the rows of r that match a row of s",
-        *("matches", "operations on r", "us each", "operations on s", "us each", "us per matched row", "correct"),
+        *(
+            "matches",
+            "operations on r",
+            "us each",
+            "operations on s",
+            "us each",
+            "us per matched row",
+            "correct",
+        ),
     )
     for j in sorted(results.joins, key=lambda j: j.matches):
-        left, right = (f"{j.left_ops:,}", f"{j.left_us:.2f}"), (f"{j.right_ops:,}", f"{j.right_us:,.2f}")
+        left, right = (
+            (f"{j.left_ops:,}", f"{j.left_us:.2f}"),
+            (
+                f"{j.right_ops:,}",
+                f"{j.right_us:,.2f}",
+            ),
+        )
         table.add_row(f"{j.matches:,}", *left, *right, f"{j.matched_us:.2f}", _mark(j.correct))
     return table
 
 
 def _fan_out(results: Results) -> Table:
-    table = _table("Fan-out: one row of s changes", "rows of the join", "seconds", "k rows/s", "resident MiB", "anonymous MiB", "correct")
+    table = _table(
+        "Fan-out: one row of s changes",
+        "rows of the join",
+        "seconds",
+        "k rows/s",
+        "resident MiB",
+        "anonymous MiB",
+        "correct",
+    )
     for f in results.fan_out:
         speed = (f"{f.seconds:.2f}", _kops(f.rows / f.seconds))
-        table.add_row(f"{f.rows:,}", *speed, f"{f.resident_mb:,}", f"{f.anonymous_mb:,}", _mark(f.correct))
+        table.add_row(
+            f"{f.rows:,}", *speed, f"{f.resident_mb:,}", f"{f.anonymous_mb:,}", _mark(f.correct)
+        )
     return table
 
 
 def _tpch(results: Results) -> Table:
-    table = _table("TPC-H: cost of a changed row", "query", "scale factor", "base rows", "epoch", "maintain us", "x smallest", "correct")
+    table = _table(
+        "TPC-H: cost of a changed row",
+        "query",
+        "scale factor",
+        "base rows",
+        "epoch",
+        "maintain us",
+        "x smallest",
+        "correct",
+    )
     for query in dict.fromkeys(p.query for p in results.tpch):
         points = sorted((p for p in results.tpch if p.query == query), key=lambda p: p.scale)
         for p in points:
-            cost = (f"{p.maintain_us:.2f}", _times(tpch_growth([points[0], p]) if p is not points[0] else 1.0))
+            cost = (
+                f"{p.maintain_us:.2f}",
+                _times(tpch_growth([points[0], p]) if p is not points[0] else 1.0),
+            )
             sizes = (f"{p.scale:g}", f"{p.base_rows:,}", f"{p.rows:,}")
             table.add_row(query, *sizes, *cost, _mark(p.correct), end_section=p is points[-1])
     return table
 
 
 def _many_views(results: Results) -> Table:
-    table = _table("Many views of one table", "views", "epochs of", "us each operation", "operators", "state tables", "correct")
+    table = _table(
+        "Many views of one table",
+        "views",
+        "epochs of",
+        "us each operation",
+        "operators",
+        "state tables",
+        "correct",
+    )
     for m in sorted(results.many_views, key=lambda m: m.views):
         kept = (f"{m.kept_nodes:,} for {m.nodes:,}", f"{m.kept_tables:,} for {m.tables:,}")
         table.add_row(f"{m.views:,}", f"{m.size:,}", f"{m.us_per_op:.2f}", *kept, _mark(m.correct))
-    table.caption = "operators and state tables: what there is, for what there would be if every view had its own"
+    table.caption = (
+        "operators and state tables: what there is, for what there would be if every view had"
+        " its own"
+    )
     return table
 
 
 def _verdicts(results: Results) -> Table:
     found = verdicts(results)
-    table = _table(f"Targets: {sum(v.reached for v in found)} of {len(found)} reached", "figure", "measured", "target", "unit", "reached")
+    table = _table(
+        f"Targets: {sum(v.reached for v in found)} of {len(found)} reached",
+        "figure",
+        "measured",
+        "target",
+        "unit",
+        "reached",
+    )
     for v in found:
         table.add_row(
-            v.name, _amount(v, v.measured), ("at least " if v.at_least else "at most ") + _amount(v, v.target), v.unit, _mark(v.reached)
+            v.name,
+            _amount(v, v.measured),
+            ("at least " if v.at_least else "at most ") + _amount(v, v.target),
+            v.unit,
+            _mark(v.reached),
         )
     return table
 
@@ -238,7 +469,12 @@ def _amount(verdict: Verdict, number: float) -> str:
 def _reading_order(rate: Rate) -> tuple[int, int, bool, int]:
     """Ingest first, then view by view: maintain from large epochs to small, then end to end."""
     place = EVERY.index(rate.view) if rate.view in EVERY else -1
-    return (place, (INGEST, MAINTAIN, END_TO_END).index(rate.figure), not rate.before_images, -rate.size)
+    return (
+        place,
+        (INGEST, MAINTAIN, END_TO_END).index(rate.figure),
+        not rate.before_images,
+        -rate.size,
+    )
 
 
 def _table(title: str, *columns: str) -> Table:

@@ -23,7 +23,10 @@ INGEST, MAINTAIN, END_TO_END = "ingest", "maintain", "end to end"
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """Operations over time. `size` is the bound of one call (ingest) or epoch, `epochs` what the epochs really held."""
+    """Operations over time.
+
+    `size` is the bound of one call (ingest) or epoch, `epochs` what the epochs really held.
+    """
 
     figure: str
     view: str
@@ -41,7 +44,9 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class Freshness:
-    """Ten operations: by a running pipeline until visible, and by write and `catch_up` with its stages; all p50 in ms."""
+    """Ten operations: by a running pipeline until visible, and by write and `catch_up` with its
+    stages; all p50 in ms.
+    """
 
     view: str
     base_ops: int
@@ -57,9 +62,11 @@ class Freshness:
 
 @dataclass(frozen=True, slots=True)
 class FlatPoint:
-    """Cost of one operation on a base table of `base_rows`, in microseconds; median of `repeats` epochs of `ops`.
+    """Cost of one operation on a base table of `base_rows`, in microseconds; median of `repeats`
+    epochs of `ops`.
 
-    `lmdb_us`: what one put costs a bare LMDB table of as many rows, in durable transactions of as many.
+    `lmdb_us`: what one put costs a bare LMDB table of as many rows, in durable transactions of as
+    many.
     """
 
     view: str
@@ -87,7 +94,9 @@ class SinglePut:
 
 @dataclass(frozen=True, slots=True)
 class PointRead:
-    """`get` on a view beside LMDB with the same keys: in a read transaction of its own, and in one that is open."""
+    """`get` on a view beside LMDB with the same keys: in a read transaction of its own, and in one
+    that is open.
+    """
 
     view: str
     reads: int
@@ -111,7 +120,9 @@ class Scan:
 
 @dataclass(frozen=True, slots=True)
 class BaseWrite:
-    """The writer's rate with a number of views; `pipeline` says whether another process kept them meanwhile."""
+    """The writer's rate with a number of views; `pipeline` says whether another process kept them
+    meanwhile.
+    """
 
     views: int
     pipeline: bool
@@ -139,7 +150,8 @@ class MemoryPeak:
 
 @dataclass(frozen=True, slots=True)
 class JoinCost:
-    """Microseconds per operation of the join V5 where every row of s has `matches` rows of r; `matched_us` per matched row of r.
+    """Microseconds per operation of the join V5 where every row of s has `matches` rows of r;
+    `matched_us` per matched row of r.
 
     Medians of epochs with operations on r alone, and on s alone.
     """
@@ -158,7 +170,9 @@ class JoinCost:
 
 @dataclass(frozen=True, slots=True)
 class ManyViews:
-    """Maintenance of many views of one table; `nodes` and `tables` as if each view had its own, `kept_*` what there really is."""
+    """Maintenance of many views of one table; `nodes` and `tables` as if each view had its own,
+    `kept_*` what there really is.
+    """
 
     views: int
     ops: int
@@ -177,7 +191,9 @@ class ManyViews:
 
 @dataclass(frozen=True, slots=True)
 class TpchPoint:
-    """Cost of one changed row for a TPC-H query at a scale factor, in microseconds; median of `repeats` epochs of about `rows`."""
+    """Cost of one changed row for a TPC-H query at a scale factor, in microseconds; median of
+    `repeats` epochs of about `rows`.
+    """
 
     query: str
     scale: float
@@ -190,7 +206,9 @@ class TpchPoint:
 
 @dataclass(frozen=True, slots=True)
 class FanOut:
-    """One row of the small side changes, and with it so many rows of the join: until committed, and the pipeline's peak."""
+    """One row of the small side changes, and with it so many rows of the join: until committed, and
+    the pipeline's peak.
+    """
 
     rows: int
     seconds: float
@@ -212,7 +230,13 @@ class Machine:
         gib = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 30
         now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
         names = ("duckdb", "lmdb", "numpy", "pyarrow", "pyspark")
-        return cls(os.cpu_count() or 1, gib, platform.python_version(), {n: _version(n) for n in names}, now)
+        return cls(
+            os.cpu_count() or 1,
+            gib,
+            platform.python_version(),
+            {n: _version(n) for n in names},
+            now,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,9 +256,15 @@ class Results:
     tpch: tuple[TpchPoint, ...] = ()
     fan_out: tuple[FanOut, ...] = ()
 
-    def rate(self, figure: str, view: str, size: int | None = None, before_images: bool = True) -> Rate | None:
+    def rate(
+        self, figure: str, view: str, size: int | None = None, before_images: bool = True
+    ) -> Rate | None:
         """The figure's last measurement, or none."""
-        found = [r for r in self.rates if (r.figure, r.view, r.before_images) == (figure, view, before_images)]
+        found = [
+            r
+            for r in self.rates
+            if (r.figure, r.view, r.before_images) == (figure, view, before_images)
+        ]
         return next((r for r in reversed(found) if size is None or r.size == size), None)
 
     def peer(self, engine: str, view: str) -> float | None:
@@ -267,7 +297,10 @@ def merged(parts: Iterable[Results]) -> Results:
     listed = list(parts)
     names = [f.name for f in fields(Results) if f.name != "machine"]
     machine = listed[0].machine if listed else Machine.here()
-    return Results(machine, **{name: tuple(x for part in listed for x in getattr(part, name)) for name in names})
+    return Results(
+        machine,
+        **{name: tuple(x for part in listed for x in getattr(part, name)) for name in names},
+    )
 
 
 def _build(kind: Any, data: Any) -> Any:

@@ -1,6 +1,8 @@
-"""A whole run: peers and scenarios, each in a fresh process, so that memory and caches of one do not help another.
+"""A whole run: peers and scenarios, each in a fresh process, so that memory and caches of one do
+not help another.
 
-The peers run before and after the scenarios; ratios use the median, so a machine that changes its pace in between shows.
+The peers run before and after the scenarios; ratios use the median, so a machine that changes its
+pace in between shows.
 """
 
 from __future__ import annotations
@@ -15,7 +17,17 @@ from belvedere.bench.results import Results, merged
 from belvedere.bench.scenarios.settings import Settings
 from belvedere.bench.views import JOIN
 
-ONE_TABLE = ("ingest", "maintain", "end_to_end", "freshness", "flatness", "single_put", "reads", "base_write_with_views", "memory")
+ONE_TABLE = (
+    "ingest",
+    "maintain",
+    "end_to_end",
+    "freshness",
+    "flatness",
+    "single_put",
+    "reads",
+    "base_write_with_views",
+    "memory",
+)
 SCENARIOS = (*ONE_TABLE, "join", "many_views", "tpch", "fan_out")
 _Measure = Callable[[Path, str, Path], PeerResult]
 PEERS: dict[str, _Measure] = {
@@ -24,24 +36,36 @@ PEERS: dict[str, _Measure] = {
 }
 
 
-def run(settings: Settings, scenarios: Sequence[str] = SCENARIOS, say: Callable[[str], None] = lambda _: None) -> Results:
+def run(
+    settings: Settings,
+    scenarios: Sequence[str] = SCENARIOS,
+    say: Callable[[str], None] = lambda _: None,
+) -> Results:
     """All parts; `say` hears what is about to run."""
     unknown = set(scenarios) - set(SCENARIOS)
     if unknown:
-        raise ValueError(f"there is no scenario {', '.join(sorted(unknown))}: use {', '.join(SCENARIOS)}")
+        raise ValueError(
+            f"there is no scenario {', '.join(sorted(unknown))}: use {', '.join(SCENARIOS)}"
+        )
     settings.log()  # written before anything is timed
     return merged(_parts(settings, scenarios, say))
 
 
-def _parts(settings: Settings, scenarios: Sequence[str], say: Callable[[str], None]) -> Iterator[Results]:
+def _parts(
+    settings: Settings, scenarios: Sequence[str], say: Callable[[str], None]
+) -> Iterator[Results]:
     yield from _peers(settings, scenarios, say)
     for name in scenarios:
         say(name)
-        yield Results.from_json(process.run_json(f"belvedere.bench.scenarios.{name}", *settings.arguments()))
+        yield Results.from_json(
+            process.run_json(f"belvedere.bench.scenarios.{name}", *settings.arguments())
+        )
     yield from _peers(settings, scenarios, say)
 
 
-def _peers(settings: Settings, scenarios: Sequence[str], say: Callable[[str], None]) -> Iterator[Results]:
+def _peers(
+    settings: Settings, scenarios: Sequence[str], say: Callable[[str], None]
+) -> Iterator[Results]:
     state = settings.work / "peer"
     for engine, view, log, measure in _comparisons(settings, scenarios):
         say(f"{engine} {view}")
@@ -50,7 +74,9 @@ def _peers(settings: Settings, scenarios: Sequence[str], say: Callable[[str], No
     shutil.rmtree(state, ignore_errors=True)
 
 
-def _comparisons(settings: Settings, scenarios: Sequence[str]) -> Iterator[tuple[str, str, Path, _Measure]]:
+def _comparisons(
+    settings: Settings, scenarios: Sequence[str]
+) -> Iterator[tuple[str, str, Path, _Measure]]:
     """Only what a chosen scenario is held against."""
     if set(scenarios) & set(ONE_TABLE):
         for engine, measure in PEERS.items():

@@ -1,7 +1,7 @@
 """What a run has to reach, and whether it did.
 
-Throughput targets are ratios to LMDB by hand in the same run, for the join to DuckDB that recomputes: absolute figures differ from
-machine to machine.
+Throughput targets are ratios to LMDB by hand in the same run, for the join to DuckDB that
+recomputes: absolute figures differ from machine to machine.
 """
 
 from __future__ import annotations
@@ -10,7 +10,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from belvedere.bench.peers import duckdb_refresh, lmdb_by_hand
-from belvedere.bench.results import END_TO_END, INGEST, MAINTAIN, FlatPoint, Rate, Results, TpchPoint
+from belvedere.bench.results import (
+    END_TO_END,
+    INGEST,
+    MAINTAIN,
+    FlatPoint,
+    Rate,
+    Results,
+    TpchPoint,
+)
 from belvedere.bench.views import JOIN
 
 BACKLOG, EPOCH = 1_000_000, 200_000
@@ -33,7 +41,10 @@ FAN_OUT_MB, FAN_OUT_ROWS = 3 * 1024, 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A target beside what was measured; `at_least` tells which side is good. A wrong result never reaches its target."""
+    """A target beside what was measured; `at_least` tells which side is good.
+
+    A wrong result never reaches its target.
+    """
 
     name: str
     measured: float
@@ -49,7 +60,9 @@ class Verdict:
 
 
 def maintain_target(rate: Rate) -> float | None:
-    """The ratio to LMDB that a maintain figure is held to, where its epochs are of a size that has one."""
+    """The ratio to LMDB that a maintain figure is held to, where its epochs are of a size that has
+    one.
+    """
     if not rate.before_images:
         return MAINTAIN_WITHOUT_BEFORE.get(rate.view) if rate.size == EPOCH else None
     return {BACKLOG: MAINTAIN_BACKLOG, EPOCH: MAINTAIN_EPOCHS}.get(rate.size, {}).get(rate.view)
@@ -64,7 +77,9 @@ def rate_target(rate: Rate) -> float | None:
 
 
 def duckdb_target(rate: Rate) -> float | None:
-    """The ratio to DuckDB that recomputes: our end to end does the same work, so it has to be ahead. A join has nothing else beside it."""
+    """The ratio to DuckDB that recomputes: our end to end does the same work, so it has to be
+    ahead. A join has nothing else beside it.
+    """
     if rate.view == JOIN and rate.figure == MAINTAIN:
         return JOIN_MAINTAIN if rate.size == EPOCH else None
     if rate.figure == END_TO_END and rate.before_images:
@@ -73,7 +88,9 @@ def duckdb_target(rate: Rate) -> float | None:
 
 
 def peer_view(rate: Rate) -> str:
-    """The peer's view that a rate is compared with; ingest knows no views and is held against V2."""
+    """The peer's view that a rate is compared with; ingest knows no views
+    and is held against V2.
+    """
     return "V2" if rate.figure == INGEST else rate.view
 
 
@@ -100,18 +117,41 @@ def _against_duckdb(results: Results) -> Iterator[Verdict]:
 def _latencies(results: Results) -> Iterator[Verdict]:
     for f in results.freshness:
         name = f"freshness of 10 operations, {f.view}"
-        yield Verdict(name, f.visible_ms / f.empty_job_ms, FRESH_TO_EMPTY_JOB, "x empty job", False, f.correct)
+        yield Verdict(
+            name, f.visible_ms / f.empty_job_ms, FRESH_TO_EMPTY_JOB, "x empty job", False, f.correct
+        )
     for p in results.single_puts:
-        yield Verdict("single durable put", p.p50_ms / p.lmdb_p50_ms, PUT_TO_LMDB, "x LMDB transaction", False, p.correct)
+        yield Verdict(
+            "single durable put",
+            p.p50_ms / p.lmdb_p50_ms,
+            PUT_TO_LMDB,
+            "x LMDB transaction",
+            False,
+            p.correct,
+        )
     for r in results.point_reads:
-        yield Verdict(f"point read, {r.view}", r.p50_us / r.lmdb_own_txn_us, READ_TO_LMDB, "x LMDB get", False, r.correct)
+        yield Verdict(
+            f"point read, {r.view}",
+            r.p50_us / r.lmdb_own_txn_us,
+            READ_TO_LMDB,
+            "x LMDB get",
+            False,
+            r.correct,
+        )
 
 
 def _flat(results: Results) -> Iterator[Verdict]:
     for (view, ops), points in flat_series(results).items():
         if len(points) > 1:
             name = f"flatness, {view} in epochs of {ops:,}"
-            yield Verdict(name, growth(points), FLAT_WITHIN, "x cost per operation", False, all(p.correct for p in points))
+            yield Verdict(
+                name,
+                growth(points),
+                FLAT_WITHIN,
+                "x cost per operation",
+                False,
+                all(p.correct for p in points),
+            )
 
 
 def flat_series(results: Results) -> dict[tuple[str, int], list[FlatPoint]]:
@@ -132,14 +172,28 @@ def _many(results: Results) -> Iterator[Verdict]:
     if len(results.many_views) > 1:
         few, most = (choose(results.many_views, key=lambda m: m.views) for choose in (min, max))
         name = f"{most.views} views beside {few.views}"
-        yield Verdict(name, most.us_per_op / few.us_per_op, MANY_WITHIN, "x cost per operation", False, few.correct and most.correct)
+        yield Verdict(
+            name,
+            most.us_per_op / few.us_per_op,
+            MANY_WITHIN,
+            "x cost per operation",
+            False,
+            few.correct and most.correct,
+        )
 
 
 def _tpch(results: Results) -> Iterator[Verdict]:
     for query in dict.fromkeys(p.query for p in results.tpch):
         points = [p for p in results.tpch if p.query == query]
         if len(points) > 1:
-            yield Verdict(f"TPC-H {query}", tpch_growth(points), TPCH_WITHIN, "x cost per row", False, all(p.correct for p in points))
+            yield Verdict(
+                f"TPC-H {query}",
+                tpch_growth(points),
+                TPCH_WITHIN,
+                "x cost per row",
+                False,
+                all(p.correct for p in points),
+            )
 
 
 def tpch_growth(points: list[TpchPoint]) -> float:
@@ -150,13 +204,24 @@ def tpch_growth(points: list[TpchPoint]) -> float:
 
 def _capacity(results: Results) -> Iterator[Verdict]:
     for s in results.scans:
-        yield Verdict(f"consistent scan, {s.view}", s.rows_per_s, SCAN_ROWS_PER_S, "rows/s", True, s.correct)
+        yield Verdict(
+            f"consistent scan, {s.view}", s.rows_per_s, SCAN_ROWS_PER_S, "rows/s", True, s.correct
+        )
     for m in results.memory:
         if m.backlog >= MEMORY_BACKLOG:
-            yield Verdict(f"memory, {m.view}", m.resident_mb, MEMORY_MB, "MiB resident", False, m.correct)
+            yield Verdict(
+                f"memory, {m.view}", m.resident_mb, MEMORY_MB, "MiB resident", False, m.correct
+            )
     for f in results.fan_out:
         if f.rows >= FAN_OUT_ROWS:
-            yield Verdict(f"fan-out to {f.rows:,} rows", f.resident_mb, FAN_OUT_MB, "MiB resident", False, f.correct)
+            yield Verdict(
+                f"fan-out to {f.rows:,} rows",
+                f.resident_mb,
+                FAN_OUT_MB,
+                "MiB resident",
+                False,
+                f.correct,
+            )
 
 
 def described(rate: Rate) -> str:

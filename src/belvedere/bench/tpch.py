@@ -1,12 +1,15 @@
 """TPC-H at small scale: the eight tables, their rows from a seed, and the queries as views.
 
-Keys, domains and date rules are those of TPC-H, so that its queries select what they should. Texts are shorter than dbgen's. Four
-shares are larger than there, because scale factors here are 0.001 to 0.1 and a query that selects nothing tests nothing: one order in
-50 is large (Q18), one part in ten is of a kind that Q17, Q19 and Q20 ask for, one supplier in 20 has complaints (Q16), one
+Keys, domains and date rules are those of TPC-H, so that its queries select what they should. Texts
+are shorter than dbgen's. Four
+shares are larger than there, because scale factors here are 0.001 to 0.1 and a query that selects
+nothing tests nothing: one order in
+50 is large (Q18), one part in ten is of a kind that Q17, Q19 and Q20 ask for, one supplier in 20
+   has complaints (Q16), one
 order in 50 has special requests (Q13).
 
-Rows have numbers from 0 in every table; `Generator.rows` makes the rows of any numbers, again and again with other values, which is
-what an update is. An order comes with its lines.
+Rows have numbers from 0 in every table; `Generator.rows` makes the rows of any numbers, again and
+again with other values, which is what an update is. An order comes with its lines.
 """
 
 from __future__ import annotations
@@ -28,17 +31,33 @@ _MONEY = "decimal(15,2)"
 COLUMNS = {
     "region": "r_regionkey int, r_name string, r_comment string",
     "nation": "n_nationkey int, n_name string, n_regionkey int, n_comment string",
-    "supplier": f"s_suppkey bigint, s_name string, s_address string, s_nationkey int, s_phone string, s_acctbal {_MONEY}, s_comment string",
-    "customer": f"c_custkey bigint, c_name string, c_address string, c_nationkey int, c_phone string, c_acctbal {_MONEY}, "
-    "c_mktsegment string, c_comment string",
-    "part": "p_partkey bigint, p_name string, p_mfgr string, p_brand string, p_type string, p_size int, p_container string, "
-    f"p_retailprice {_MONEY}, p_comment string",
-    "partsupp": f"ps_partkey bigint, ps_suppkey bigint, ps_availqty int, ps_supplycost {_MONEY}, ps_comment string",
-    "orders": f"o_orderkey bigint, o_custkey bigint, o_orderstatus string, o_totalprice {_MONEY}, o_orderdate date, "
-    "o_orderpriority string, o_clerk string, o_shippriority int, o_comment string",
-    "lineitem": f"l_orderkey bigint, l_partkey bigint, l_suppkey bigint, l_linenumber int, l_quantity {_MONEY}, "
-    f"l_extendedprice {_MONEY}, l_discount {_MONEY}, l_tax {_MONEY}, l_returnflag string, l_linestatus string, l_shipdate date, "
-    "l_commitdate date, l_receiptdate date, l_shipinstruct string, l_shipmode string, l_comment string",
+    "supplier": (
+        "s_suppkey bigint, s_name string, s_address string, s_nationkey int, s_phone string,"
+        f" s_acctbal {_MONEY}, s_comment string"
+    ),
+    "customer": (
+        "c_custkey bigint, c_name string, c_address string, c_nationkey int, c_phone string,"
+        f" c_acctbal {_MONEY}, c_mktsegment string, c_comment string"
+    ),
+    "part": (
+        "p_partkey bigint, p_name string, p_mfgr string, p_brand string, p_type string, p_size"
+        f" int, p_container string, p_retailprice {_MONEY}, p_comment string"
+    ),
+    "partsupp": (
+        f"ps_partkey bigint, ps_suppkey bigint, ps_availqty int, ps_supplycost {_MONEY}, ps_comment"
+        " string"
+    ),
+    "orders": (
+        f"o_orderkey bigint, o_custkey bigint, o_orderstatus string, o_totalprice {_MONEY},"
+        " o_orderdate date, o_orderpriority string, o_clerk string, o_shippriority int, o_comment"
+        " string"
+    ),
+    "lineitem": (
+        "l_orderkey bigint, l_partkey bigint, l_suppkey bigint, l_linenumber int, l_quantity"
+        f" {_MONEY}, l_extendedprice {_MONEY}, l_discount {_MONEY}, l_tax {_MONEY}, l_returnflag"
+        " string, l_linestatus string, l_shipdate date, l_commitdate date, l_receiptdate date,"
+        " l_shipinstruct string, l_shipmode string, l_comment string"
+    ),
 }
 KEYS = {
     "region": ("r_regionkey",),
@@ -55,16 +74,54 @@ QUERIES = tuple(f"q{number:02d}" for number in range(1, 23))
 
 REGIONS = ("AFRICA", "AMERICA", "ASIA", "EUROPE", "MIDDLE EAST")
 NATIONS = (
-    *(("ALGERIA", 0), ("ARGENTINA", 1), ("BRAZIL", 1), ("CANADA", 1), ("EGYPT", 4), ("ETHIOPIA", 0), ("FRANCE", 3), ("GERMANY", 3)),
-    *(("INDIA", 2), ("INDONESIA", 2), ("IRAN", 4), ("IRAQ", 4), ("JAPAN", 2), ("JORDAN", 4), ("KENYA", 0), ("MOROCCO", 0)),
-    *(("MOZAMBIQUE", 0), ("PERU", 1), ("CHINA", 2), ("ROMANIA", 3), ("SAUDI ARABIA", 4), ("VIETNAM", 2), ("RUSSIA", 3)),
+    *(
+        ("ALGERIA", 0),
+        ("ARGENTINA", 1),
+        ("BRAZIL", 1),
+        ("CANADA", 1),
+        ("EGYPT", 4),
+        ("ETHIOPIA", 0),
+        ("FRANCE", 3),
+        ("GERMANY", 3),
+    ),
+    *(
+        ("INDIA", 2),
+        ("INDONESIA", 2),
+        ("IRAN", 4),
+        ("IRAQ", 4),
+        ("JAPAN", 2),
+        ("JORDAN", 4),
+        ("KENYA", 0),
+        ("MOROCCO", 0),
+    ),
+    *(
+        ("MOZAMBIQUE", 0),
+        ("PERU", 1),
+        ("CHINA", 2),
+        ("ROMANIA", 3),
+        ("SAUDI ARABIA", 4),
+        ("VIETNAM", 2),
+        ("RUSSIA", 3),
+    ),
     *(("UNITED KINGDOM", 3), ("UNITED STATES", 1)),
 )
 _SEGMENTS = ("AUTOMOBILE", "BUILDING", "FURNITURE", "HOUSEHOLD", "MACHINERY")
 _PRIORITIES = ("1-URGENT", "2-HIGH", "3-MEDIUM", "4-NOT SPECIFIED", "5-LOW")
 _MODES = ("REG AIR", "AIR", "RAIL", "SHIP", "TRUCK", "MAIL", "FOB")
 _INSTRUCTIONS = ("DELIVER IN PERSON", "COLLECT COD", "NONE", "TAKE BACK RETURN")
-_SIZES, _BOXES = ("SM", "LG", "MED", "JUMBO", "WRAP"), ("CASE", "BOX", "BAG", "JAR", "PKG", "PACK", "CAN", "DRUM")
+_SIZES, _BOXES = (
+    ("SM", "LG", "MED", "JUMBO", "WRAP"),
+    (
+        "CASE",
+        "BOX",
+        "BAG",
+        "JAR",
+        "PKG",
+        "PACK",
+        "CAN",
+        "DRUM",
+    ),
+)
 _CONTAINERS = tuple(f"{size} {box}" for size in _SIZES for box in _BOXES)
 _TYPES = tuple(
     f"{a} {b} {c}"
@@ -73,7 +130,8 @@ _TYPES = tuple(
     for c in ("TIN", "NICKEL", "BRASS", "STEEL", "COPPER")
 )
 _BRANDS = tuple(f"Brand#{a}{b}" for a in range(1, 6) for b in range(1, 6))
-_ASKED = (("Brand#12", "SM PKG"), ("Brand#23", "MED BOX"), ("Brand#34", "LG CASE"))  # brands and containers of Q17 and Q19
+# brands and containers of Q17 and Q19
+_ASKED = (("Brand#12", "SM PKG"), ("Brand#23", "MED BOX"), ("Brand#34", "LG CASE"))
 _COLOR_NAMES = """
 almond antique aquamarine azure beige bisque black blanched blue blush brown burlywood burnished chartreuse chiffon chocolate coral
 cornflower cornsilk cream cyan dark deep dim dodger drab firebrick floral forest frosted gainsboro ghost goldenrod green grey honeydew
@@ -101,7 +159,9 @@ def create_table(table: str) -> str:
 
 @cache
 def query(name: str) -> str:
-    """The SELECT of a query, in words that Belvedere, Spark and DuckDB read alike; the comments of its file say what was changed."""
+    """The SELECT of a query, in words that Belvedere, Spark and DuckDB read alike; the comments of
+    its file say what was changed.
+    """
     text = (files("belvedere.bench") / "tpch_queries" / f"{name}.sql").read_text(encoding="utf-8")
     return "\n".join(line for line in text.splitlines() if not line.startswith("--")).strip()
 
@@ -133,7 +193,12 @@ class Generator:
 
     def count(self, table: str) -> int:
         """Rows of a table after loading; of lineitem, the orders that it belongs to."""
-        full = {"supplier": 10_000, "customer": 150_000, "part": 200_000, "partsupp": 200_000 * SUPPLIERS}.get(table, 1_500_000)
+        full = {
+            "supplier": 10_000,
+            "customer": 150_000,
+            "part": 200_000,
+            "partsupp": 200_000 * SUPPLIERS,
+        }.get(table, 1_500_000)
         fixed = {"region": len(REGIONS), "nation": len(NATIONS)}
         return fixed.get(table) or round(full * self.scale)
 
@@ -172,11 +237,18 @@ class Generator:
 
     def lines(self, number: Ints, line: Ints, rng: np.random.Generator) -> pa.Table:
         """Single lines (from 0) of orders, as if the order had been placed on any day."""
-        return self._lines(number, line, rng.integers(_FIRST_DAY, _LAST_DAY + 1, len(number)), rng)[0]
+        return self._lines(number, line, rng.integers(_FIRST_DAY, _LAST_DAY + 1, len(number)), rng)[
+            0
+        ]
 
-    def _order(self, number: Ints, day: Ints, total: Ints, status: Ints, rng: np.random.Generator) -> list[pa.Array]:
+    def _order(
+        self, number: Ints, day: Ints, total: Ints, status: Ints, rng: np.random.Generator
+    ) -> list[pa.Array]:
         customers = self.count("customer")
-        buyer = rng.integers(0, max(1, customers // 3), len(number)) * 3 + rng.integers(1, 3, len(number))  # a third of them buys nothing
+        # a third of them buys nothing
+        buyer = rng.integers(0, max(1, customers // 3), len(number)) * 3 + rng.integers(
+            1, 3, len(number)
+        )
         return [
             pa.array(order_key(number)),
             pa.array(buyer),
@@ -189,12 +261,18 @@ class Generator:
             _comments(rng, len(number), "special packages wake requests"),
         ]
 
-    def _lines(self, number: Ints, line: Ints, day: Ints, rng: np.random.Generator) -> tuple[pa.Table, Ints, npt.NDArray[np.bool_]]:
+    def _lines(
+        self, number: Ints, line: Ints, day: Ints, rng: np.random.Generator
+    ) -> tuple[pa.Table, Ints, npt.NDArray[np.bool_]]:
         """Rows, what each one charges in cents, and whether it has been shipped."""
         n = len(number)
         part = rng.integers(1, self.count("part") + 1, n)
         quantity = np.where(_large(number), rng.integers(40, 51, n), rng.integers(1, 51, n))
-        price, discount, tax = quantity * _retail(part), rng.integers(0, 11, n), rng.integers(0, 9, n)
+        price, discount, tax = (
+            quantity * _retail(part),
+            rng.integers(0, 11, n),
+            rng.integers(0, 9, n),
+        )
         ship, commit = day + rng.integers(1, 122, n), day + rng.integers(30, 91, n)
         receipt = ship + rng.integers(1, 31, n)
         flag = np.where(receipt <= _TODAY, rng.integers(0, 2, n), 2)
@@ -212,10 +290,18 @@ class Generator:
             _pick(rng, _MODES, n),
             _comments(rng, n),
         ]
-        return _table("lineitem", columns), price * (100 - discount) * (100 + tax) // 10_000, shipped
+        return (
+            _table("lineitem", columns),
+            price * (100 - discount) * (100 + tax) // 10_000,
+            shipped,
+        )
 
     def _region(self, number: Ints, rng: np.random.Generator) -> list[pa.Array]:
-        return [pa.array(number, pa.int32()), pa.array(REGIONS).take(pa.array(number)), _comments(rng, len(number))]
+        return [
+            pa.array(number, pa.int32()),
+            pa.array(REGIONS).take(pa.array(number)),
+            _comments(rng, len(number)),
+        ]
 
     def _nation(self, number: Ints, rng: np.random.Generator) -> list[pa.Array]:
         """One nation in three has moved to another region when its row is made again."""
@@ -223,7 +309,12 @@ class Generator:
         moved = (rng.random(len(number)) < 1 / 3) & (len(number) < len(NATIONS))
         region = np.where(moved, rng.integers(0, len(REGIONS), len(number)), at_home)
         names = pa.array([name for name, _ in NATIONS]).take(pa.array(number))
-        return [pa.array(number, pa.int32()), names, pa.array(region, pa.int32()), _comments(rng, len(number))]
+        return [
+            pa.array(number, pa.int32()),
+            names,
+            pa.array(region, pa.int32()),
+            _comments(rng, len(number)),
+        ]
 
     def _supplier(self, number: Ints, rng: np.random.Generator) -> list[pa.Array]:
         nation = rng.integers(0, len(NATIONS), len(number))
@@ -255,12 +346,16 @@ class Generator:
         brand, container = rng.integers(0, len(_BRANDS), n), rng.integers(0, len(_CONTAINERS), n)
         asked, kind = rng.random(n) < 0.1, rng.integers(0, len(_ASKED), n)
         brand = np.where(asked, np.array([_BRANDS.index(b) for b, _ in _ASKED])[kind], brand)
-        container = np.where(asked, np.array([_CONTAINERS.index(c) for _, c in _ASKED])[kind], container)
+        container = np.where(
+            asked, np.array([_CONTAINERS.index(c) for _, c in _ASKED])[kind], container
+        )
         first = pc.if_else(pa.array(asked), "forest", _pick(rng, _COLORS, n))
         return [
             pa.array(number + 1),
             pc.binary_join_element_wise(first, *(_pick(rng, _COLORS, n) for _ in range(4)), " "),
-            pc.binary_join_element_wise("Manufacturer#", pa.array(brand // 5 + 1).cast(pa.string()), ""),
+            pc.binary_join_element_wise(
+                "Manufacturer#", pa.array(brand // 5 + 1).cast(pa.string()), ""
+            ),
             pa.array(_BRANDS).take(pa.array(brand)),
             _pick(rng, _TYPES, n),
             pa.array(np.where(asked, rng.integers(1, 6, n), rng.integers(1, 51, n)), pa.int32()),
@@ -321,17 +416,24 @@ def _phone(rng: np.random.Generator, nation: Ints) -> pa.Array:
 
 
 def _address(rng: np.random.Generator, count: int) -> pa.Array:
-    return pc.binary_join_element_wise(_pick(rng, _COLORS, count), pa.array(rng.integers(1, 1_000, count)).cast(pa.string()), " ")
+    return pc.binary_join_element_wise(
+        _pick(rng, _COLORS, count), pa.array(rng.integers(1, 1_000, count)).cast(pa.string()), " "
+    )
 
 
 @cache
 def _pool() -> tuple[str, ...]:
     rng = np.random.default_rng(1992)
-    return tuple(" ".join(_WORDS[i] for i in rng.integers(0, len(_WORDS), rng.integers(3, 9))) for _ in range(_POOL))
+    return tuple(
+        " ".join(_WORDS[i] for i in rng.integers(0, len(_WORDS), rng.integers(3, 9)))
+        for _ in range(_POOL)
+    )
 
 
 def _comments(rng: np.random.Generator, count: int, rare: str = "", one_in: int = 50) -> pa.Array:
     """Words; one comment in `one_in` is the rare one."""
     pool = (*_pool(), rare)
     which = rng.integers(0, _POOL, count)
-    return pa.array(pool).take(pa.array(np.where(rng.random(count) < (1 / one_in if rare else 0), _POOL, which)))
+    return pa.array(pool).take(
+        pa.array(np.where(rng.random(count) < (1 / one_in if rare else 0), _POOL, which))
+    )

@@ -21,7 +21,9 @@ JOIN = "V5"
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A definition that Spark SQL and DuckDB read alike; `key` is set where the user has to name it."""
+    """A definition that Spark SQL and DuckDB read alike; `key` is set where the user has to name
+    it.
+    """
 
     name: str
     select: str
@@ -41,16 +43,27 @@ class View:
 
 _FOUR = (
     View("V1", "SELECT key, grp, val FROM r WHERE val < 5000", ("key", "grp", "val")),
-    View("V2", "SELECT grp, count(*) AS n, sum(val) AS total FROM r GROUP BY grp", ("grp", "n", "total")),
-    View("V3", "SELECT grp, min(val) AS lo, max(val) AS hi FROM r GROUP BY grp", ("grp", "lo", "hi")),
+    View(
+        "V2",
+        "SELECT grp, count(*) AS n, sum(val) AS total FROM r GROUP BY grp",
+        ("grp", "n", "total"),
+    ),
+    View(
+        "V3", "SELECT grp, min(val) AS lo, max(val) AS hi FROM r GROUP BY grp", ("grp", "lo", "hi")
+    ),
     View("V4", "SELECT grp, key FROM r", ("grp", "key"), key="grp, key"),
 )
 VIEWS = {view.name: view for view in _FOUR}
 NAMES = (*VIEWS, TOGETHER)
 EVERY = (*NAMES, JOIN)  # in the order of the tables of a report
-V5 = View(JOIN, "SELECT r.key, r.grp, r.val, s.name FROM r JOIN s ON r.grp = s.grp", ("key", "grp", "val", "name"))
+V5 = View(
+    JOIN,
+    "SELECT r.key, r.grp, r.val, s.name FROM r JOIN s ON r.grp = s.grp",
+    ("key", "grp", "val", "name"),
+)
 
-WHOLE = View("R_all", "SELECT key, grp, val FROM r", ("key", "grp", "val"))  # to check the base table itself
+# to check the base table itself
+WHOLE = View("R_all", "SELECT key, grp, val FROM r", ("key", "grp", "val"))
 
 
 def members(name: str) -> tuple[View, ...]:
@@ -61,15 +74,23 @@ def members(name: str) -> tuple[View, ...]:
 def ten() -> tuple[View, ...]:
     """The four and six aggregates over growing selections, to load the write path with."""
     sums = "SELECT grp, count(*) AS n, sum(val) AS total FROM r WHERE val < {} GROUP BY grp"
-    return (*_FOUR, *(View(f"W{i}", sums.format(i * 1_000), ("grp", "n", "total")) for i in range(1, 7)))
+    return (
+        *_FOUR,
+        *(View(f"W{i}", sums.format(i * 1_000), ("grp", "n", "total")) for i in range(1, 7)),
+    )
 
 
 def many(variants: int, aggregates: int = 10) -> tuple[View, ...]:
-    """`aggregates` groupings over growing selections, each shown in so many ways: with another flag, every second one with HAVING.
+    """`aggregates` groupings over growing selections, each shown in so many ways: with another
+    flag, every second one with HAVING.
 
-    Nothing that they show can raise, so no view needs an error table of its own: all but its rows can be shared.
+    Nothing that they show can raise, so no view needs an error table of its own: all but its rows
+    can be shared.
     """
-    text = "SELECT grp, count(*) AS n, sum(val) AS total, sum(val) > {way}000 AS large FROM r WHERE val < {bound} GROUP BY grp{having}"
+    text = (
+        "SELECT grp, count(*) AS n, sum(val) AS total, sum(val) > {way}000 AS large FROM r WHERE"
+        " val < {bound} GROUP BY grp{having}"
+    )
     views = []
     for number in range(1, aggregates + 1):
         for way in range(variants):
@@ -80,4 +101,6 @@ def many(variants: int, aggregates: int = 10) -> tuple[View, ...]:
 
 
 def create_table(before_images: bool = True) -> str:
-    return f"CREATE TABLE r ({BASE_COLUMNS})" + ("" if before_images else " WITH (before_images = false)")
+    return f"CREATE TABLE r ({BASE_COLUMNS})" + (
+        "" if before_images else " WITH (before_images = false)"
+    )

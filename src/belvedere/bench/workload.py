@@ -6,8 +6,9 @@
     grp   string   'x' and six digits; null for a delete
     val   int64    0..9999; null for a delete
 
-The log says nothing about a row before an update: an engine has to know it. The order in which random numbers are
-drawn is part of the definition, so that figures taken with the same seed are comparable.
+The log says nothing about a row before an update: an engine has to know it. The order in which
+random numbers are drawn is part of the definition, so that figures taken with the same seed are
+comparable.
 """
 
 from __future__ import annotations
@@ -27,7 +28,12 @@ _Bools = npt.NDArray[np.bool_]
 
 
 def generate(
-    ops: int = 1_000_000, keys: int = 250_000, groups: int = 1_000, dist: str = "uniform", mix: tuple[int, int, int] = MIX, seed: int = 7
+    ops: int = 1_000_000,
+    keys: int = 250_000,
+    groups: int = 1_000,
+    dist: str = "uniform",
+    mix: tuple[int, int, int] = MIX,
+    seed: int = 7,
 ) -> pa.Table:
     """The log of a seed. `dist` is 'uniform' or 'zipf' (exponent 1 over shuffled keys)."""
     rng = np.random.default_rng(seed)
@@ -42,14 +48,25 @@ def generate(
 def load(keys: int, groups: int = 1_000, seed: int = 7) -> pa.Table:
     """One put for every key, in key order: a base table of exactly `keys` rows."""
     rng = np.random.default_rng(seed)
-    return _log(np.arange(keys), rng.integers(0, groups, keys), rng.integers(0, VALUES, keys), np.zeros(keys, bool))
+    return _log(
+        np.arange(keys),
+        rng.integers(0, groups, keys),
+        rng.integers(0, VALUES, keys),
+        np.zeros(keys, bool),
+    )
 
 
-def touch(ops: int, keys: int, groups: int = 1_000, deletes: float = 0.15, seed: int = 7) -> pa.Table:
-    """Operations on `ops` different keys of a loaded table: nothing nets out, whatever the size of the table."""
+def touch(
+    ops: int, keys: int, groups: int = 1_000, deletes: float = 0.15, seed: int = 7
+) -> pa.Table:
+    """Operations on `ops` different keys of a loaded table: nothing nets out, whatever the size of
+    the table.
+    """
     rng = np.random.default_rng(seed)
     draw = rng.choice(keys, ops, replace=False, shuffle=True).astype(np.int64)
-    return _log(draw, rng.integers(0, groups, ops), rng.integers(0, VALUES, ops), rng.random(ops) < deletes)
+    return _log(
+        draw, rng.integers(0, groups, ops), rng.integers(0, VALUES, ops), rng.random(ops) < deletes
+    )
 
 
 def cached(
@@ -86,9 +103,9 @@ def _draw(rng: np.random.Generator, ops: int, keys: int, dist: str) -> _Ints:
 def _possible(draw: _Ints, wanted: _Bools) -> _Bools:
     """Which wanted deletes find a live row; the others become puts.
 
-    Look at one key's operations in order. A put leaves the row live, so after it wanted deletes alternate: delete, put,
-    delete, ... The first operation on a key is always a put. Hence a delete is what stands at an odd distance from the
-    last operation that is a put for certain.
+    Look at one key's operations in order. A put leaves the row live, so after it wanted deletes
+    alternate: delete, put, delete, ... The first operation on a key is always a put. Hence a delete
+    is what stands at an odd distance from the last operation that is a put for certain.
     """
     order = np.argsort(draw, kind="stable")
     ordered = draw[order]
@@ -118,7 +135,9 @@ def _log(key: _Ints, grp: _Ints, val: _Ints, deletes: _Bools) -> pa.Table:
 def numbered(letter: str, digits: int, numbers: _Ints) -> pa.StringArray:
     """`letter` and zero-padded digits for each number, built as one Arrow buffer."""
     if len(numbers) and int(numbers.max()) >= 10**digits:
-        raise ValueError(f"{int(numbers.max())} does not fit into {digits} digits: use fewer keys or groups")
+        raise ValueError(
+            f"{int(numbers.max())} does not fit into {digits} digits: use fewer keys or groups"
+        )
     width = digits + 1
     text = np.empty((len(numbers), width), np.uint8)
     text[:, 0] = ord(letter)

@@ -1,11 +1,13 @@
-"""The operation log of the join view V5: operations on `r (key, grp, val)` and on the small side `s (grp, name)`, in log order.
+"""The operation log of the join view V5: operations on `r (key, grp, val)` and on the small side `s
+(grp, name)`, in log order.
 
     seq, op, key, grp, val   as in workload.py; a put on s has no key and no val
     tbl   string   'R' or 'S'
     name  string   the new name of a row of s; null for operations on r
 
-The log begins with one put for every row of s. Of the operations that follow, a share (20 % unless said) gives a row of s a new name; the
-others are the log of workload.py on r, in its order. The order in which random numbers are drawn is part of the definition.
+The log begins with one put for every row of s. Of the operations that follow, a share (20 % unless
+said) gives a row of s a new name; the others are the log of workload.py on r, in its order. The
+order in which random numbers are drawn is part of the definition.
 """
 
 from __future__ import annotations
@@ -25,7 +27,12 @@ _Ints = npt.NDArray[np.int64]
 
 
 def generate(
-    ops: int = 1_000_000, keys: int = 250_000, groups: int = 1_000, small: float = SMALL_SIDE, dist: str = "uniform", seed: int = 7
+    ops: int = 1_000_000,
+    keys: int = 250_000,
+    groups: int = 1_000,
+    small: float = SMALL_SIDE,
+    dist: str = "uniform",
+    seed: int = 7,
 ) -> pa.Table:
     """The log of a seed: `groups` rows that load s, then `ops` operations."""
     rng = np.random.default_rng(seed + 1)
@@ -64,7 +71,9 @@ def cached(
     return path
 
 
-def _merged(r: pa.Table, on_s: npt.NDArray[np.bool_], grp: _Ints, version: _Ints | None = None) -> pa.Table:
+def _merged(
+    r: pa.Table, on_s: npt.NDArray[np.bool_], grp: _Ints, version: _Ints | None = None
+) -> pa.Table:
     """Rows of r where `on_s` is false, in their order, and puts on s elsewhere."""
     n = len(on_s)
     place = pa.array(np.cumsum(~on_s) - 1, pa.int64(), mask=on_s)  # null takes null
@@ -72,7 +81,10 @@ def _merged(r: pa.Table, on_s: npt.NDArray[np.bool_], grp: _Ints, version: _Ints
     columns = {name: r[name].combine_chunks().take(place) for name in ("op", "key", "grp", "val")}
     group = workload.numbered("x", 6, grp)
     name = pc.binary_join_element_wise(
-        "name", pc.utf8_slice_codeunits(group, 1), _padded(np.arange(n) if version is None else version), "-"
+        "name",
+        pc.utf8_slice_codeunits(group, 1),
+        _padded(np.arange(n) if version is None else version),
+        "-",
     )
     return pa.table(
         {

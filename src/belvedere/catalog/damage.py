@@ -11,7 +11,8 @@ from belvedere.errors import Damaged
 
 P = ParamSpec("P")
 T = TypeVar("T")
-_MISREAD = (ValueError, LookupError, TypeError, AttributeError, struct.error)  # flipped bytes can be good JSON of another shape
+# flipped bytes can be good JSON of another shape
+_MISREAD = (ValueError, LookupError, TypeError, AttributeError, struct.error)
 
 
 def decodes(what: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
@@ -23,7 +24,9 @@ def decodes(what: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
             try:
                 return decode(*arguments, **named)
             except _MISREAD as error:
-                raise Damaged(f"{what} in the catalog cannot be read ({type(error).__name__}: {error})") from error
+                raise Damaged(
+                    f"{what} in the catalog cannot be read ({type(error).__name__}: {error})"
+                ) from error
 
         return checked
 

@@ -21,7 +21,9 @@ REQUESTED, LOADING, LIVE, DROPPED = "requested", "loading", "live", "dropped"
 
 @dataclass(frozen=True, slots=True)
 class TableDefinition:
-    """`delta` is the delta auxiliary view of a table that is written without before-images, else 0."""
+    """`delta` is the delta auxiliary view of a table that is written
+    without before-images, else 0.
+    """
 
     id: TableId
     name: str
@@ -35,19 +37,25 @@ class TableDefinition:
 
     def to_bytes(self) -> bytes:
         data = {"id": self.id, "name": self.name, "schema": self.schema.to_json()}
-        return json.dumps({**data, "before_images": self.before_images, "delta": self.delta}).encode()
+        return json.dumps(
+            {**data, "before_images": self.before_images, "delta": self.delta}
+        ).encode()
 
     @classmethod
     @lru_cache(maxsize=4096)  # definitions never change, and every epoch reads all of them
     @decodes("the definition of a table")
     def from_bytes(cls, data: bytes) -> TableDefinition:
         d = json.loads(data)
-        return cls(d["id"], d["name"], Schema.from_json(d["schema"]), d["before_images"], d["delta"])
+        return cls(
+            d["id"], d["name"], Schema.from_json(d["schema"]), d["before_images"], d["delta"]
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class ViewDefinition:
-    """`bound` says that the nodes are real: ids and state tables are given when the view joins, so that it shares what is live then."""
+    """`bound` says that the nodes are real: ids and state tables are given when the view joins, so
+    that it shares what is live then.
+    """
 
     id: int
     name: str
@@ -76,14 +84,31 @@ class ViewDefinition:
         return tuple(table for table in map(error_table, self.nodes) if table)
 
     def bind(self, known: Places, new_id: Callable[[], int]) -> ViewDefinition:
-        return replace(self, planned=replace(self.planned, nodes=bind(self.planned.nodes, known, new_id)), bound=True)
+        return replace(
+            self,
+            planned=replace(self.planned, nodes=bind(self.planned.nodes, known, new_id)),
+            bound=True,
+        )
 
     def to_bytes(self) -> bytes:
         p = self.planned
-        planned = {"schema": p.schema.to_json(), "named": p.named, "unique": p.unique, "nodes": to_json(p.nodes)}
+        planned = {
+            "schema": p.schema.to_json(),
+            "named": p.named,
+            "unique": p.unique,
+            "nodes": to_json(p.nodes),
+        }
         planned = {**planned, "checked": p.checked, "reads": p.reads, "columns": p.columns}
-        data = {"id": self.id, "name": self.name, "select": self.select, "key": self.key, "consistency": self.consistency}
-        return json.dumps({**data, "created": self.created, "bound": self.bound, "planned": planned}).encode()
+        data = {
+            "id": self.id,
+            "name": self.name,
+            "select": self.select,
+            "key": self.key,
+            "consistency": self.consistency,
+        }
+        return json.dumps(
+            {**data, "created": self.created, "bound": self.bound, "planned": planned}
+        ).encode()
 
     @classmethod
     @lru_cache(maxsize=4096)
@@ -93,17 +118,33 @@ class ViewDefinition:
         p = d["planned"]
         nodes = from_json(p["nodes"])
         texts = p["checked"], tuple(p["reads"])
-        planned = PlannedView(Schema.from_json(p["schema"]), p["named"], p["unique"], nodes, *texts, tuple(p["columns"]))
-        return cls(d["id"], d["name"], d["select"], tuple(d["key"]), d["consistency"], planned, d["created"], d["bound"])
+        planned = PlannedView(
+            Schema.from_json(p["schema"]),
+            p["named"],
+            p["unique"],
+            nodes,
+            *texts,
+            tuple(p["columns"]),
+        )
+        return cls(
+            d["id"],
+            d["name"],
+            d["select"],
+            tuple(d["key"]),
+            d["consistency"],
+            planned,
+            d["created"],
+            d["bound"],
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class ViewStatus:
     """Where a view stands: requested, loading, live since an epoch, or dropped.
 
-    While it loads: `group` are the views that are built together (by the lowest id), `building` the nodes that are new with them.
-    `origins` are the nodes from whose rows this one is loaded, and `marks` says of origins of the group up to which key that is
-    done (hex; None: all).
+    While it loads: `group` are the views that are built together (by the lowest id), `building` the
+    nodes that are new with them. `origins` are the nodes from whose rows this one is loaded, and
+    `marks` says of origins of the group up to which key that is done (hex; None: all).
     """
 
     state: str
@@ -120,7 +161,8 @@ class ViewStatus:
         return next(o for o in self.origins if self.marks.get(o, "") is not None)
 
     def to_bytes(self) -> bytes:
-        return json.dumps({f.name: getattr(self, f.name) for f in fields(self)}).encode()  # asdict would copy every number
+        # asdict would copy every number
+        return json.dumps({f.name: getattr(self, f.name) for f in fields(self)}).encode()
 
     @classmethod
     @lru_cache(maxsize=4096)
@@ -128,4 +170,12 @@ class ViewStatus:
     def from_bytes(cls, data: bytes) -> ViewStatus:
         d = json.loads(data)
         marks = {int(origin): mark for origin, mark in d["marks"].items()}
-        return cls(d["state"], d["live_since"], d["loaded"], d["group"], tuple(d["building"]), tuple(d["origins"]), marks)
+        return cls(
+            d["state"],
+            d["live_since"],
+            d["loaded"],
+            d["group"],
+            tuple(d["building"]),
+            tuple(d["origins"]),
+            marks,
+        )

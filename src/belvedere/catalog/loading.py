@@ -1,10 +1,13 @@
-"""Views join between two epochs (rule R7): their nodes are bound, and what is new among them is loaded from what is there.
+"""Views join between two epochs (rule R7): their nodes are bound, and what is new among them is
+loaded from what is there.
 
-    origins(new)   a base table, or a live node, whose rows feed a new node that keeps state; a join or a top-k is an origin
-                   for what stands above it, because it can give its rows as soon as its own inputs are loaded
+    origins(new)   a base table, or a live node, whose rows feed a new node that keeps state; a join
+                   or a top-k is an origin for what stands above it, because it can give its rows as
+                   soon as its own inputs are loaded
 
-Origins are loaded one after the other, inputs first, in steps of a key range; each step is an epoch. Views that join together
-are one group: an origin is read once for all of them. A view that needs nodes of a group under way waits for it.
+Origins are loaded one after the other, inputs first, in steps of a key range; each step is an
+epoch. Views that join together are one group: an origin is read once for all of them. A view that
+needs nodes of a group under way waits for it.
 """
 
 from __future__ import annotations
@@ -21,13 +24,19 @@ from belvedere.stores.base import CatalogTransaction, TableId
 
 
 def origins(nodes: Sequence[Node], building: frozenset[int]) -> tuple[int, ...]:
-    """The nodes from whose rows the new ones are loaded, in loading order: older nodes are never above younger ones."""
+    """The nodes from whose rows the new ones are loaded, in loading order: older nodes are never
+    above younger ones.
+    """
     by_id = {n.id: n for n in nodes}
     found: set[int] = set()
     for node in nodes:
         if node.id in building and node.stateful and not node.derived:
             below = (_root(by_id, i) for i in node.below)
-            found |= {n.id for n in below if n.derived or isinstance(n.operator, Source) or n.id not in building}
+            found |= {
+                n.id
+                for n in below
+                if n.derived or isinstance(n.operator, Source) or n.id not in building
+            }
     return tuple(sorted(found))
 
 
@@ -38,7 +47,9 @@ def _root(by_id: dict[int, Node], node: int) -> Node:
 
 
 def followed_tables(state: CatalogState, active: Iterable[ViewDefinition]) -> frozenset[TableId]:
-    """The base tables whose changes anybody needs now; a view whose loading has not begun needs none: it takes rows as they are then."""
+    """The base tables whose changes anybody needs now; a view whose loading has not begun needs
+    none: it takes rows as they are then.
+    """
     found = {table.id for table in state.tables.values() if table.delta}
     for view in active:
         found |= _followed(view, state.status[view.id])
@@ -47,7 +58,8 @@ def followed_tables(state: CatalogState, active: Iterable[ViewDefinition]) -> fr
 
 def _followed(view: ViewDefinition, status: ViewStatus) -> set[TableId]:
     sources = {n.id: n.operator.table for n in view.nodes if isinstance(n.operator, Source)}
-    shares = any(n.id not in status.building and n.id not in sources for n in view.nodes)  # of a view that may be dropped meanwhile
+    # of a view that may be dropped meanwhile
+    shares = any(n.id not in status.building and n.id not in sources for n in view.nodes)
     if status.state == LIVE or shares:
         return set(sources.values())
     return {table for node, table in sources.items() if node in status.marks}
@@ -62,7 +74,9 @@ def admit(t: CatalogTransaction, new_id: Callable[[], int]) -> dict[int, bool]:
     requested = [view for view, s in sorted(status.items()) if s.state == REQUESTED]
     if not requested:
         return {}
-    active = {view: _definition(t, view) for view, s in status.items() if s.state in (LIVE, LOADING)}
+    active = {
+        view: _definition(t, view) for view, s in status.items() if s.state in (LIVE, LOADING)
+    }
     known = places({n.id: n for v in active.values() for n in v.nodes}.values())
     busy = {n for s in status.values() if s.state == LOADING for n in s.building}
     busy -= {n.id for view, v in active.items() if status[view].state == LIVE for n in v.nodes}
@@ -93,10 +107,14 @@ def _uses(view: ViewDefinition, known: Places, busy: set[int]) -> bool:
 def _join(t: CatalogTransaction, group: Sequence[ViewDefinition], complete: frozenset[int]) -> None:
     """A base table's node keeps nothing, so it is never new."""
     nodes = {n.id: n for v in group for n in v.nodes}
-    building = frozenset(n.id for n in nodes.values() if n.id not in complete and not isinstance(n.operator, Source))
+    building = frozenset(
+        n.id for n in nodes.values() if n.id not in complete and not isinstance(n.operator, Source)
+    )
     first = min(v.id for v in group)
     for view in group:
         status = ViewStatus.from_bytes(t.get(f"status/{view.id}") or b"")
         found = origins(view.nodes, building)
-        joining = replace(status, state=LOADING, group=first, building=tuple(sorted(building)), origins=found)
+        joining = replace(
+            status, state=LOADING, group=first, building=tuple(sorted(building)), origins=found
+        )
         t.put(f"status/{view.id}", joining.to_bytes())

@@ -24,7 +24,9 @@ class Pin:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A pin that is registered ("": it could not be), and the catalog at that moment: names and epoch belong together (rule R6)."""
+    """A pin that is registered ("": it could not be), and the catalog at that moment: names and
+    epoch belong together (rule R6).
+    """
 
     key: str
     pin: Pin
@@ -43,9 +45,11 @@ def pinned(store: Store) -> Iterator[Held]:
 
 
 def hold(store: Store, seconds: float) -> Held:
-    """Hold the committed epoch for some time, for a reader whose end nobody sees, such as a DataFrame.
+    """Hold the committed epoch for some time, for a reader whose end nobody sees, such as a
+    DataFrame.
 
-    In a store that is only read nothing can be held: if it is kept up to date elsewhere, what the epoch shows may go (Stale).
+    In a store that is only read nothing can be held: if it is kept up to date elsewhere, what the
+    epoch shows may go (Stale).
     """
     if store.read_only:
         state = store.catalog.read(read_state)
@@ -58,7 +62,12 @@ def hold(store: Store, seconds: float) -> Held:
         expired = [k for k, v in t.scan("pin/") if json.loads(v)["expires"] < time.time()]
         for old in expired:
             t.delete(old)
-        t.put(key, json.dumps({"epoch": head.epoch, "vector": head.vector, "expires": time.time() + seconds}).encode())
+        t.put(
+            key,
+            json.dumps(
+                {"epoch": head.epoch, "vector": head.vector, "expires": time.time() + seconds}
+            ).encode(),
+        )
         return Held(key, Pin(head.epoch, head.vector), state)
 
     return store.catalog.transact(body)

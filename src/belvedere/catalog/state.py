@@ -1,8 +1,11 @@
-"""The catalog: names, definitions, the head of history. All of it in the store's one transaction domain (rule R4).
+"""The catalog: names, definitions, the head of history.
+
+All of it in the store's one transaction domain (rule R4).
 
     next_id              ids of tables, views, nodes and state tables, never reused
     head                 the committed epoch, the catalog version, the committed vector
-    name/orders          what a name stands for; a view being replaced has a `next`, a table being dropped says so
+    name/orders          what a name stands for; a view being replaced has a `next`, a table being
+                         dropped says so
     table/7, view/12     definitions
     status/12            where a view stands
     errors/31            rows in error, by error table and slot
@@ -77,7 +80,10 @@ class CatalogState:
     def relation(self, name: str) -> TableDefinition | ViewDefinition:
         found = self.tables.get(name.lower()) or self.views.get(name.lower())
         if found is None:
-            raise CatalogError(f"there is no table or view {name}: SHOW TABLES and SHOW MATERIALIZED VIEWS list them")
+            raise CatalogError(
+                f"there is no table or view {name}: SHOW TABLES and SHOW MATERIALIZED VIEWS list"
+                " them"
+            )
         return found
 
     def definitions(self) -> list[ViewDefinition]:

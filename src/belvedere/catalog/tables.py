@@ -11,13 +11,17 @@ from belvedere.stores.base import CatalogTransaction, Store
 from belvedere.types import Schema
 
 
-def create_table(store: Store, name: str, schema: Schema, before_images: bool, if_not_exists: bool = False) -> bool:
+def create_table(
+    store: Store, name: str, schema: Schema, before_images: bool, if_not_exists: bool = False
+) -> bool:
     _check_table(name, schema)
 
     def body(t: CatalogTransaction) -> bool:
         if _exists(t, name, if_not_exists, "table"):
             return False
-        definition = TableDefinition(new_id(t), name, schema, before_images, 0 if before_images else new_id(t))
+        definition = TableDefinition(
+            new_id(t), name, schema, before_images, 0 if before_images else new_id(t)
+        )
         t.put(f"table/{definition.id}", definition.to_bytes())
         t.put(f"name/{name.lower()}", json.dumps({"kind": "table", "id": definition.id}).encode())
         bump(t)
@@ -27,7 +31,8 @@ def create_table(store: Store, name: str, schema: Schema, before_images: bool, i
 
 
 def _check_table(name: str, schema: Schema) -> None:
-    from belvedere.sql.names import check_names  # SQL is loaded to change the catalog, not to read it
+    # SQL is loaded to change the catalog, not to read it
+    from belvedere.sql.names import check_names
 
     check_names("the table", [name])
     check_names(f"a column of table {name}", schema.names)
@@ -50,19 +55,29 @@ def _exists(t: CatalogTransaction, name: str, allowed: bool, kind: str) -> bool:
         return False
     found = json.loads(entry)["kind"]
     if json.loads(entry).get("dropping"):
-        raise CatalogError(f"table {name} is being dropped: DROP TABLE {name} finishes that, then create it")
+        raise CatalogError(
+            f"table {name} is being dropped: DROP TABLE {name} finishes that, then create it"
+        )
     if allowed and found == kind:
         return True
     if found != kind:
-        raise CatalogError(f"a {found} {name} exists already: choose another name, or drop it first")
-    raise CatalogError(f"a {found} {name} exists already: drop it first, or use {'IF NOT EXISTS' if kind == 'table' else 'OR REPLACE'}")
+        raise CatalogError(
+            f"a {found} {name} exists already: choose another name, or drop it first"
+        )
+    raise CatalogError(
+        f"a {found} {name} exists already: drop it first, or use"
+        f" {'IF NOT EXISTS' if kind == 'table' else 'OR REPLACE'}"
+    )
 
 
 def drop_table(store: Store, name: str, if_exists: bool = False) -> bool:
-    """Three transactions, as catalog and rows are apart. After a crash between two of them DROP TABLE finishes what is left.
+    """Three transactions, as catalog and rows are apart.
+
+    After a crash between two of them DROP TABLE finishes what is left.
 
     1. the name says that the table is being dropped; no view uses it, and none will
-    2. the rows are nobody's: writes and reads, of any process, are refused from here on, so none is acknowledged and lost
+    2. the rows are nobody's: writes and reads, of any process, are refused from here on, so none is
+       acknowledged and lost
     3. the name is free
     """
     table = store.catalog.transact(lambda t: _begin_drop(t, name, if_exists))
@@ -82,8 +97,13 @@ def _begin_drop(t: CatalogTransaction, name: str, if_exists: bool) -> TableDefin
     table = state.table(name)
     users = {v.name for v in state.definitions() if table.id in v.planned.sources}
     if users:
-        raise CatalogError(f"table {name} is used by {', '.join(sorted(users))}: drop these views first")
-    t.put(f"name/{name.lower()}", json.dumps({"kind": "table", "id": table.id, "dropping": True}).encode())
+        raise CatalogError(
+            f"table {name} is used by {', '.join(sorted(users))}: drop these views first"
+        )
+    t.put(
+        f"name/{name.lower()}",
+        json.dumps({"kind": "table", "id": table.id, "dropping": True}).encode(),
+    )
     bump(t)
     return table
 
@@ -91,7 +111,9 @@ def _begin_drop(t: CatalogTransaction, name: str, if_exists: bool) -> TableDefin
 def _end_drop(t: CatalogTransaction, table: TableDefinition) -> None:
     key = f"name/{table.name.lower()}"
     if json.loads(t.get(key) or b"{}").get("id") != table.id:
-        return  # another process has dropped it too, and was faster; the name may be another table's by now
+        # another process has dropped it too, and was faster; the name may be another table's by now
+        return
     t.delete(key)
-    t.put(f"dropped/{table.id}", b"")  # an open epoch may still name its definition: a coordinator removes it
+    # an open epoch may still name its definition: a coordinator removes it
+    t.put(f"dropped/{table.id}", b"")
     bump(t)

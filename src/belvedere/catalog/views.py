@@ -8,7 +8,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from belvedere.catalog.definitions import DROPPED, LIVE, LOADING, REQUESTED, TableDefinition, ViewDefinition, ViewStatus
+from belvedere.catalog.definitions import (
+    DROPPED,
+    LIVE,
+    LOADING,
+    REQUESTED,
+    TableDefinition,
+    ViewDefinition,
+    ViewStatus,
+)
 from belvedere.catalog.state import CatalogState, bump, new_id, read_state
 from belvedere.catalog.tables import _exists
 from belvedere.errors import CatalogError
@@ -18,9 +26,17 @@ from belvedere.types import Epoch
 
 
 def create_view(
-    store: Store, name: str, select: str, key: Sequence[str], consistency: str, replace_it: bool = False, if_not_exists: bool = False
+    store: Store,
+    name: str,
+    select: str,
+    key: Sequence[str],
+    consistency: str,
+    replace_it: bool = False,
+    if_not_exists: bool = False,
 ) -> bool:
-    """Register a view as requested; a coordinator loads it and makes it live between two epochs (rule R7)."""
+    """Register a view as requested; a coordinator loads it and makes it live between two epochs
+    (rule R7).
+    """
     from belvedere.sql.names import check_names
     from belvedere.sql.planner import plan_view
 
@@ -28,13 +44,19 @@ def create_view(
 
     def body(t: CatalogTransaction) -> bool:
         entry = t.get(f"name/{name.lower()}")
-        replacing = json.loads(entry) if entry and replace_it and json.loads(entry)["kind"] == "view" else None
+        replacing = (
+            json.loads(entry)
+            if entry and replace_it and json.loads(entry)["kind"] == "view"
+            else None
+        )
         if replacing is None and _exists(t, name, if_not_exists, "view"):
             return False
         if replacing is not None:
             _refuse_readers(read_state(t), name, "replaced")
         planned = plan_view(select, key, *_in_sight(t, select, name))
-        view = ViewDefinition(new_id(t), name, select, tuple(key), consistency, planned, time.time())
+        view = ViewDefinition(
+            new_id(t), name, select, tuple(key), consistency, planned, time.time()
+        )
         t.put(f"view/{view.id}", view.to_bytes())
         t.put(f"status/{view.id}", ViewStatus(REQUESTED).to_bytes())
         _point(t, name, view.id, replacing)
@@ -44,8 +66,12 @@ def create_view(
     return store.catalog.transact(body)
 
 
-def _in_sight(t: CatalogTransaction, select: str, name: str) -> tuple[list[TableInfo], list[ViewInfo]]:
-    """The tables and views that a SELECT refers to, and what these views refer to: other definitions are not read."""
+def _in_sight(
+    t: CatalogTransaction, select: str, name: str
+) -> tuple[list[TableInfo], list[ViewInfo]]:
+    """The tables and views that a SELECT refers to, and what these views refer to: other
+    definitions are not read.
+    """
     from belvedere.sql.dialect import parse
     from belvedere.sql.query import relations
 
@@ -57,8 +83,12 @@ def _in_sight(t: CatalogTransaction, select: str, name: str) -> tuple[list[Table
         entry = json.loads(t.get(f"name/{relation}") or b"null")
         if entry is None or relation in views or relation == name.lower():
             continue
-        if entry.get("dropping"):  # a table that has no views when its DROP begins gets none until it is gone
-            raise CatalogError(f"table {relation} is being dropped: DROP TABLE {relation} finishes that, then create it anew")
+        # a table that has no views when its DROP begins gets none until it is gone
+        if entry.get("dropping"):
+            raise CatalogError(
+                f"table {relation} is being dropped: DROP TABLE {relation} finishes that, then"
+                " create it anew"
+            )
         used = [entry["id"]]
         if entry["kind"] == "view":
             view = ViewDefinition.from_bytes(t.get(f"view/{entry['id']}") or b"")
@@ -71,7 +101,9 @@ def _in_sight(t: CatalogTransaction, select: str, name: str) -> tuple[list[Table
 
 
 def _point(t: CatalogTransaction, name: str, view: int, replacing: dict[str, Any] | None) -> None:
-    """Let the name stand for a view; one that is live keeps being read until its replacement is live."""
+    """Let the name stand for a view; one that is live keeps being read until its replacement is
+    live.
+    """
     entry: dict[str, Any] = {"kind": "view", "id": view}
     if replacing is not None:
         if replacing.get("next"):
@@ -89,9 +121,18 @@ def _mark_dropped(t: CatalogTransaction, view: int) -> None:
 
 
 def _refuse_readers(state: CatalogState, name: str, what: str) -> None:
-    readers = sorted({v.name for v in state.definitions() if name.lower() in v.planned.reads and v.name.lower() != name.lower()})
+    readers = sorted(
+        {
+            v.name
+            for v in state.definitions()
+            if name.lower() in v.planned.reads and v.name.lower() != name.lower()
+        }
+    )
     if readers:
-        raise CatalogError(f"view {name} cannot be {what}, it is used by {', '.join(readers)}: drop these views first")
+        raise CatalogError(
+            f"view {name} cannot be {what}, it is used by {', '.join(readers)}: drop these views"
+            " first"
+        )
 
 
 def drop_view(store: Store, name: str, if_exists: bool = False) -> bool:
@@ -116,12 +157,17 @@ def drop_view(store: Store, name: str, if_exists: bool = False) -> bool:
 
 
 def make_live(t: CatalogTransaction, views: Iterable[int], epoch: Epoch) -> None:
-    """Loaded views become live as of an epoch that is just being committed; views that they replace go."""
+    """Loaded views become live as of an epoch that is just being committed; views that they replace
+    go.
+    """
     live = set()
     for view in views:
         status = ViewStatus.from_bytes(t.get(f"status/{view}") or b"")
         if status.state == LOADING:  # else it was dropped meanwhile
-            t.put(f"status/{view}", ViewStatus(LIVE, live_since=epoch, loaded=status.loaded).to_bytes())
+            t.put(
+                f"status/{view}",
+                ViewStatus(LIVE, live_since=epoch, loaded=status.loaded).to_bytes(),
+            )
             live.add(view)
     for key, value in t.scan("name/") if live else []:
         entry = json.loads(value)

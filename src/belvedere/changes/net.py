@@ -2,8 +2,9 @@
 
     net(o1 .. on) on one row  =  (row before o1, row after on)
 
-The operations in between cancel, so a hot row costs one change per epoch however often it was written. With
-before-images both sides stand in the log; without them the delta view supplies the first (`epochs.source`).
+The operations in between cancel, so a hot row costs one change per epoch however often it was
+written. With before-images both sides stand in the log; without them the delta view supplies the
+first (`epochs.source`).
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from belvedere.stores.base import LogBlock
 
 @dataclass(frozen=True, slots=True)
 class NetChanges:
-    """Per touched row, in key order: its key, its value before and its value after (NULL = no row)."""
+    """Per touched row, in key order: its key, its value before and its value
+    after (NULL = no row).
+    """
 
     keys: pa.BinaryArray
     before: pa.BinaryArray | None
@@ -47,7 +50,9 @@ def net(blocks: Sequence[LogBlock]) -> NetChanges:
     return net_operations(keys, values, before)
 
 
-def net_operations(keys: pa.BinaryArray, values: pa.BinaryArray, before: pa.BinaryArray | None) -> NetChanges:
+def net_operations(
+    keys: pa.BinaryArray, values: pa.BinaryArray, before: pa.BinaryArray | None
+) -> NetChanges:
     order = stable_order(keys)  # so the operations of a row stay in log order
     ordered = keys.take(pa.array(order))
     first = np.flatnonzero(run_starts(ordered))

@@ -1,4 +1,7 @@
-"""The command line: one file per command. `app` lists them, `place` finds the database, `values` reads and writes text."""
+"""The command line: one file per command.
+
+`app` lists them, `place` finds the database, `values` reads and writes text.
+"""
 
 from __future__ import annotations
 

@@ -26,13 +26,33 @@ QUICK = {
 
 def bench(
     ctx: typer.Context,
-    views: Annotated[str | None, typer.Option(metavar="V1,V2,...", help="Which views: V1, V2, V3, V4, V_all. Default: all.")] = None,
-    scenarios: Annotated[str | None, typer.Option(metavar="NAME,...", help="Which scenarios. Default: all.")] = None,
-    ops: Annotated[int | None, typer.Option(min=1_000, metavar="N", help="Operations of the log. Default: 1,000,000.")] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Small sizes: minutes instead of an hour, figures only to look at.")] = False,
-    work: Annotated[Path, typer.Option(metavar="DIR", help="Where logs and results go.")] = Path("bench-out"),
-    json: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Also write the results there.")] = None,
-    plot: Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Draw the throughput; needs matplotlib.")] = None,
+    views: Annotated[
+        str | None,
+        typer.Option(metavar="V1,V2,...", help="Which views: V1, V2, V3, V4, V_all. Default: all."),
+    ] = None,
+    scenarios: Annotated[
+        str | None, typer.Option(metavar="NAME,...", help="Which scenarios. Default: all.")
+    ] = None,
+    ops: Annotated[
+        int | None,
+        typer.Option(min=1_000, metavar="N", help="Operations of the log. Default: 1,000,000."),
+    ] = None,
+    quick: Annotated[
+        bool,
+        typer.Option(
+            "--quick", help="Small sizes: minutes instead of an hour, figures only to look at."
+        ),
+    ] = False,
+    work: Annotated[Path, typer.Option(metavar="DIR", help="Where logs and results go.")] = Path(
+        "bench-out"
+    ),
+    json: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="Also write the results there.")
+    ] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option("--plot", metavar="FILE", help="Draw the throughput; needs matplotlib."),
+    ] = None,
 ) -> None:
     """Measure this machine, beside peers.
 
@@ -69,5 +89,7 @@ def _chosen(text: str | None, known: tuple[str, ...], option: str) -> tuple[str,
     names = tuple(part.strip() for part in (text or "").split(",") if part.strip())
     unknown = [name for name in names if name not in known]
     if unknown:
-        raise typer.BadParameter(f"there is no {', '.join(unknown)}: use {', '.join(known)}", param_hint=option)
+        raise typer.BadParameter(
+            f"there is no {', '.join(unknown)}: use {', '.join(known)}", param_hint=option
+        )
     return names or known

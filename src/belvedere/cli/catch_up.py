@@ -21,7 +21,12 @@ def catch_up(
     ctx: typer.Context,
     max_rows: MaxRows = None,
     timeout: Annotated[
-        float | None, typer.Option(min=0, metavar="SECONDS", help="Begin no epoch after so long; 0 only looks whether there is work.")
+        float | None,
+        typer.Option(
+            min=0,
+            metavar="SECONDS",
+            help="Begin no epoch after so long; 0 only looks whether there is work.",
+        ),
     ] = None,
     master: Master = MASTER,
     conf: Conf = None,
@@ -47,9 +52,11 @@ def catch_up(
     how = (
         f" in {plural(len(reports), 'epoch')}"
         if reports
-        else ", by the pipeline that is running"
-        if _has_work(before)
-        else ": there was nothing to do"
+        else (
+            ", by the pipeline that is running"
+            if _has_work(before)
+            else ": there was nothing to do"
+        )
     )
     out.print(f"caught up at epoch {epoch:,}{how}")
 
@@ -59,7 +66,16 @@ def _has_work(status: Status) -> bool:
 
 
 def epochs_table(reports: list[EpochReport]) -> object:
-    table = new_table("epoch", "kind", "operations", "changes", "seconds", right=("epoch", "operations", "changes", "seconds"))
+    table = new_table(
+        "epoch",
+        "kind",
+        "operations",
+        "changes",
+        "seconds",
+        right=("epoch", "operations", "changes", "seconds"),
+    )
     for r in reports:
-        table.add_row(f"{r.epoch:,}", r.kind, f"{r.operations:,}", f"{r.changes:,}", f"{r.seconds:.3f}")
+        table.add_row(
+            f"{r.epoch:,}", r.kind, f"{r.operations:,}", f"{r.changes:,}", f"{r.seconds:.3f}"
+        )
     return table

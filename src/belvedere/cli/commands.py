@@ -1,4 +1,7 @@
-"""The commands: where each is, what it does in one line, and examples. A test holds the lines against the functions themselves."""
+"""The commands: where each is, what it does in one line, and examples.
+
+A test holds the lines against the functions themselves.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,9 @@ READ_AND_WRITE, KEEP, TRY = "Tables and views", "Keeping views up to date", "Sta
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """`home` is the module below `cli` with a function of the same name; `database` says whether the command takes --db."""
+    """`home` is the module below `cli` with a function of the same name; `database` says whether
+    the command takes --db.
+    """
 
     name: str
     home: str
@@ -42,7 +47,10 @@ COMMANDS = (
         READ_AND_WRITE,
         "Run a statement, a script, or a prompt.",
         (
-            'belvedere --db shop sql "CREATE TABLE orders (id STRING, region STRING, amount BIGINT, PRIMARY KEY (id))"',
+            (
+                'belvedere --db shop sql "CREATE TABLE orders (id STRING, region STRING, amount'
+                ' BIGINT, PRIMARY KEY (id))"'
+            ),
             'belvedere --db shop sql "SELECT * FROM revenue ORDER BY total DESC" --json',
             "belvedere --db shop sql -f views.sql",
             "belvedere --db shop sql            # a prompt, with history; statements end with ;",
@@ -53,14 +61,21 @@ COMMANDS = (
         "put",
         READ_AND_WRITE,
         "Insert or overwrite one row.",
-        ("belvedere put orders id=o1 region=emea amount=7", """belvedere put orders '{"id": "o1", "region": "emea", "amount": 7}'"""),
+        (
+            "belvedere put orders id=o1 region=emea amount=7",
+            """belvedere put orders '{"id": "o1", "region": "emea", "amount": 7}'""",
+        ),
     ),
     Listed(
         "get",
         "get",
         READ_AND_WRITE,
         "Show the row under a key of a table or view.",
-        ("belvedere get orders o1", "belvedere get by_customer c17 o1 --json", "belvedere get readings -- -5"),
+        (
+            "belvedere get orders o1",
+            "belvedere get by_customer c17 o1 --json",
+            "belvedere get readings -- -5",
+        ),
     ),
     Listed(
         "delete",
@@ -98,22 +113,39 @@ COMMANDS = (
         "scan",
         READ_AND_WRITE,
         "List rows of a table or view in key order.",
-        ("belvedere scan orders --limit 10", "belvedere scan by_customer c17", "belvedere scan revenue --json | jq .total"),
+        (
+            "belvedere scan orders --limit 10",
+            "belvedere scan by_customer c17",
+            "belvedere scan revenue --json | jq .total",
+        ),
     ),
-    Listed("views", "views", READ_AND_WRITE, "List the views: their state, key and SELECT.", ("belvedere views", "belvedere views --json")),
+    Listed(
+        "views",
+        "views",
+        READ_AND_WRITE,
+        "List the views: their state, key and SELECT.",
+        ("belvedere views", "belvedere views --json"),
+    ),
     Listed(
         "explain",
         "explain",
         READ_AND_WRITE,
         "Show how a view is maintained, or what it will cost.",
-        ("belvedere explain revenue", 'belvedere explain "SELECT region, max(amount) AS m FROM orders GROUP BY region"'),
+        (
+            "belvedere explain revenue",
+            'belvedere explain "SELECT region, max(amount) AS m FROM orders GROUP BY region"',
+        ),
     ),
     Listed(
         "run",
         "run",
         KEEP,
         "Keep all views up to date until Ctrl-C.",
-        ("belvedere --db shop run", "belvedere --db shop run --every 10", "belvedere --db shop run --available-now"),
+        (
+            "belvedere --db shop run",
+            "belvedere --db shop run --every 10",
+            "belvedere --db shop run --available-now",
+        ),
     ),
     Listed(
         "catch-up",
@@ -127,14 +159,22 @@ COMMANDS = (
         "status",
         KEEP,
         "Show every view's state and lag, and recent epochs.",
-        ("belvedere status", "belvedere status --watch", "belvedere status --json | jq '.views[].lag_operations'"),
+        (
+            "belvedere status",
+            "belvedere status --watch",
+            "belvedere status --json | jq '.views[].lag_operations'",
+        ),
     ),
     Listed(
         "verify",
         "verify",
         KEEP,
         "Compare views with what Spark SQL computes.",
-        ("belvedere verify", "belvedere verify revenue --repair", "belvedere verify revenue --repair --yes"),
+        (
+            "belvedere verify",
+            "belvedere verify revenue --repair",
+            "belvedere verify revenue --repair --yes",
+        ),
     ),
     Listed(
         "metrics",

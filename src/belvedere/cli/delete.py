@@ -15,7 +15,12 @@ from belvedere.cli.values import key_from_texts
 def delete(
     ctx: typer.Context,
     table: TableName,
-    key: Annotated[list[str], typer.Argument(metavar="KEY", help="The key, one value per key column.", show_default=False)],
+    key: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="KEY", help="The key, one value per key column.", show_default=False
+        ),
+    ],
 ) -> None:
     """Delete the row under a key of a table.
 

@@ -15,13 +15,26 @@ from belvedere.cost.text import shown
 
 def explain(
     ctx: typer.Context,
-    what: Annotated[str, typer.Argument(metavar="VIEW|SQL", help="A view's name, or a SELECT that could become one.", show_default=False)],
-    cost: Annotated[bool, typer.Option("--cost", help="State, exchanges and matches of joins, estimated from the tables' rows.")] = False,
+    what: Annotated[
+        str,
+        typer.Argument(
+            metavar="VIEW|SQL",
+            help="A view's name, or a SELECT that could become one.",
+            show_default=False,
+        ),
+    ],
+    cost: Annotated[
+        bool,
+        typer.Option(
+            "--cost", help="State, exchanges and matches of joins, estimated from the tables' rows."
+        ),
+    ] = False,
     json: Json = False,
 ) -> None:
     """Show how a view is maintained, or what it will cost.
 
-    Its operators, the exchanges between them and the state that they keep; with --cost, how much of it. --json goes with --cost.
+    Its operators, the exchanges between them and the state that they keep; with --cost, how much of
+    it. --json goes with --cost.
     """
     if json and not cost:
         raise typer.BadParameter("--json goes with --cost", param_hint="--json")

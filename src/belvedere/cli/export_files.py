@@ -1,6 +1,8 @@
-"""Rows as files that `belvedere import` reads back: every value is the same again, and NULL is told from the empty text.
+"""Rows as files that `belvedere import` reads back: every value is the same again, and NULL is told
+from the empty text.
 
-csv       a header line; NULL is the text that was chosen for it, or without one the empty cell where import takes that for NULL
+csv       a header line; NULL is the text that was chosen for it, or without one the empty cell
+          where import takes that for NULL
 jsonl     one JSON object per line
 parquet   the column types as they are
 """
@@ -57,17 +59,26 @@ class CsvWriter:
         self._put([schema.names])
 
     def write(self, batch: pa.Table) -> None:
-        cells = [self._cells(column, batch.column(column.name).to_pylist()) for column in self._schema.columns]
+        cells = [
+            self._cells(column, batch.column(column.name).to_pylist())
+            for column in self._schema.columns
+        ]
         self._put(zip(*cells, strict=True))
 
     def _put(self, lines: Iterable[Sequence[str]]) -> None:
         text = io.StringIO(newline="")
-        csv.writer(text, delimiter=self._delimiter).writerows(lines)  # lines end with CR LF, so a cell with either is quoted
+        # lines end with CR LF, so a cell with either is quoted
+        csv.writer(text, delimiter=self._delimiter).writerows(lines)
         self._file.write(text.getvalue().encode())
 
     def _cells(self, column: Column, values: list[Any]) -> list[str]:
-        texts = ["" if v is None else "0x" if v == b"" else to_text(v) for v in values]  # 0x are no bytes, and not NULL
-        return self._told_apart(column, texts, values) if self._null is None else self._named(column, texts, values)
+        # 0x are no bytes, and not NULL
+        texts = ["" if v is None else "0x" if v == b"" else to_text(v) for v in values]
+        return (
+            self._told_apart(column, texts, values)
+            if self._null is None
+            else self._named(column, texts, values)
+        )
 
     def _named(self, column: Column, texts: list[str], values: list[Any]) -> list[str]:
         """NULL as the text that was chosen for it."""
@@ -79,9 +90,14 @@ class CsvWriter:
     def _told_apart(self, column: Column, texts: list[str], values: list[Any]) -> list[str]:
         """NULL as an empty cell, if that is how it is read."""
         empty_is_null = reads_empty_as_null(column, column.name in self._schema.key, None)
-        if any((v is None) != (not t and empty_is_null) for t, v in zip(texts, values, strict=True)):
+        if any(
+            (v is None) != (not t and empty_is_null) for t, v in zip(texts, values, strict=True)
+        ):
             what = "the empty text" if empty_is_null else "a NULL"
-            raise SchemaError(f"column {column.name} has {what}, which an empty cell does not tell: give --null TEXT, to import too")
+            raise SchemaError(
+                f"column {column.name} has {what}, which an empty cell does not tell: give --null"
+                " TEXT, to import too"
+            )
         return texts
 
     def close(self) -> None:
@@ -90,7 +106,9 @@ class CsvWriter:
 
 @contextmanager
 def whole_file(path: Path, force: bool) -> Iterator[BinaryIO]:
-    """A file that is there when the block has ended well, and else not at all: it is written beside its place and renamed."""
+    """A file that is there when the block has ended well, and else not at all: it is written beside
+    its place and renamed.
+    """
     _check_free(path, force)
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
@@ -108,10 +126,14 @@ def _check_free(path: Path, force: bool) -> None:
     if path.exists() and not path.is_file():
         raise StoreError(f"{path} is not a file: name one, or use - for standard output")
     if path.exists() and not force:
-        raise StoreError(f"{path} is there already: choose another name, or replace it with --force")
+        raise StoreError(
+            f"{path} is there already: choose another name, or replace it with --force"
+        )
 
 
-def writer_of(kind: str, schema: Schema, delimiter: str, null: str | None) -> Callable[[BinaryIO], Writer]:
+def writer_of(
+    kind: str, schema: Schema, delimiter: str, null: str | None
+) -> Callable[[BinaryIO], Writer]:
     if kind == "parquet":
         return lambda file: ParquetWriter(file, schema)
     if kind == "jsonl":

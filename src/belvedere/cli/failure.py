@@ -1,4 +1,7 @@
-"""How a command fails: one red line that says what happened and what to do, and an exit code. No traceback unless it is asked for."""
+"""How a command fails: one red line that says what happened and what to do, and an exit code.
+
+No traceback unless it is asked for.
+"""
 
 from __future__ import annotations
 
@@ -34,12 +37,25 @@ class Guarded(TyperGroup):
             _say(error, message(error), ctx)
             raise typer.Exit(FAILED) from None
         except (OSError, ImportError) as error:
-            _say(error, f"{error.strerror}: {error.filename}" if isinstance(error, OSError) and error.filename else str(error), ctx)
+            _say(
+                error,
+                (
+                    f"{error.strerror}: {error.filename}"
+                    if isinstance(error, OSError) and error.filename
+                    else str(error)
+                ),
+                ctx,
+            )
             raise typer.Exit(FAILED) from None
         except Exception as error:  # a defect of ours; the command line still says it in one line
             if not _is_defect(error):
                 raise
-            _say(error, f"unexpected {type(error).__name__}: {error}: please report it, with what --traceback shows", ctx)
+            _say(
+                error,
+                f"unexpected {type(error).__name__}: {error}: please report it, with what"
+                " --traceback shows",
+                ctx,
+            )
             raise typer.Exit(FAILED) from None
 
 

@@ -19,7 +19,12 @@ def get(
     ctx: typer.Context,
     name: Relation,
     key: Annotated[
-        list[str] | None, typer.Argument(metavar="KEY", help="The key, one value per key column; NULL is NULL.", show_default=False)
+        list[str] | None,
+        typer.Argument(
+            metavar="KEY",
+            help="The key, one value per key column; NULL is NULL.",
+            show_default=False,
+        ),
     ] = None,
     json: Json = False,
 ) -> None:
@@ -28,7 +33,10 @@ def get(
         found = relation(db, name)
         row = found.get(key_from_texts(key or [], found.schema))
     if row is None:
-        raise CatalogError(f"{name} has no row with the key {' '.join(key or [])}: belvedere scan {name} lists them")
+        raise CatalogError(
+            f"{name} has no row with the key {' '.join(key or [])}: belvedere scan {name} lists"
+            " them"
+        )
     if json:
         typer.echo(to_json(row))
         return

@@ -1,6 +1,8 @@
-"""Files as numbered records: a record is a row that fits the table's columns, or the reason why it does not.
+"""Files as numbered records: a record is a row that fits the table's columns, or the reason why it
+does not.
 
-csv       a header line names the columns; an empty cell is NULL; in a string column that is no key, the empty text
+csv       a header line names the columns; an empty cell is NULL; in a string column that is no key,
+          the empty text
 jsonl     one JSON object per line
 parquet   records are numbered from 1, because there are no lines
 """
@@ -28,7 +30,14 @@ from belvedere.types import Column, Row, Schema
 
 _LONGEST_CELL = (1 << 31) - 1
 FORMATS = ("csv", "jsonl", "parquet")
-_ENDINGS = {".csv": "csv", ".tsv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet", ".pq": "parquet"}
+_ENDINGS = {
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+}
 _BATCH = 10_000
 _MARK = b"\xef\xbb\xbf"  # which some programs put before UTF-8
 
@@ -54,21 +63,28 @@ class CsvForm:
 def delimiter_of(text: str) -> str:
     found = "\t" if text == "\\t" else text  # a shell hands on \t as two characters
     if len(found) != 1 or found in '"\r\n':
-        raise typer.BadParameter("one character, please, and no quote or line end; \\t is a tab", param_hint="--delimiter")
+        raise typer.BadParameter(
+            "one character, please, and no quote or line end; \\t is a tab",
+            param_hint="--delimiter",
+        )
     return found
 
 
 def format_of(path: str, wanted: str | None) -> str:
     found = wanted or _ENDINGS.get(Path(path).suffix.lower())
     if found is None:
-        raise SchemaError(f"the name {path} does not tell its format: add --format, one of {', '.join(FORMATS)}")
+        raise SchemaError(
+            f"the name {path} does not tell its format: add --format, one of {', '.join(FORMATS)}"
+        )
     return found
 
 
 class Lines:
-    """Lines of a file, with the number of bytes read so far; bytes that are not UTF-8 are kept as surrogates.
+    """Lines of a file, with the number of bytes read so far; bytes that are not UTF-8 are kept as
+    surrogates.
 
-    They end with LF or CR LF; with CR alone if the first one does, for then the file is of a program that ends all of them so.
+    They end with LF or CR LF; with CR alone if the first one does, for then the file is of a
+    program that ends all of them so.
     """
 
     def __init__(self, file: BinaryIO, seen: Callable[[int], None]) -> None:
@@ -78,7 +94,9 @@ class Lines:
     def __iter__(self) -> Iterator[str]:
         for number, raw in enumerate(self._raw()):
             self._seen(len(raw))
-            text = (raw.removeprefix(_MARK) if number == 0 else raw).decode("utf-8", "surrogateescape")
+            text = (raw.removeprefix(_MARK) if number == 0 else raw).decode(
+                "utf-8", "surrogateescape"
+            )
             self.held.append(text)
             yield text
 
@@ -96,7 +114,9 @@ class Lines:
         return text
 
 
-def read_jsonl(file: BinaryIO, schema: Schema, others: bool, seen: Callable[[int], None]) -> Iterator[Record]:
+def read_jsonl(
+    file: BinaryIO, schema: Schema, others: bool, seen: Callable[[int], None]
+) -> Iterator[Record]:
     for number, text in enumerate(Lines(file, seen), 1):
         if text.strip():
             yield _record(number, text, partial(_json_row, text, schema, others), schema)
@@ -114,7 +134,9 @@ def _names(schema: Schema) -> set[str]:
     return {column.name.lower() for column in schema.columns}
 
 
-def read_csv(file: BinaryIO, schema: Schema, form: CsvForm, seen: Callable[[int], None]) -> tuple[str, Iterator[Record]]:
+def read_csv(
+    file: BinaryIO, schema: Schema, form: CsvForm, seen: Callable[[int], None]
+) -> tuple[str, Iterator[Record]]:
     """The header line, and the records."""
     lines = Lines(file, seen)
     csv.field_size_limit(_LONGEST_CELL)  # of this process; 128 KiB by default
@@ -124,7 +146,9 @@ def read_csv(file: BinaryIO, schema: Schema, form: CsvForm, seen: Callable[[int]
     except csv.Error as error:
         raise _bad_header(_not_csv(error), schema) from None
     columns = _csv_columns(names, schema, form.others)
-    return ("" if form.columns else lines.taken()), _csv_records(reader, lines, columns, form.null, schema)
+    return ("" if form.columns else lines.taken()), _csv_records(
+        reader, lines, columns, form.null, schema
+    )
 
 
 def _csv_columns(names: Sequence[str], schema: Schema, others: bool) -> list[Column | None]:
@@ -150,7 +174,9 @@ def _unknown(name: str) -> str:
 
 def _bad_header(what: str, schema: Schema) -> SchemaError:
     names = ", ".join(schema.names)
-    return SchemaError(f"line 1: {what}: the header must name columns of the table ({names}), or use --columns")
+    return SchemaError(
+        f"line 1: {what}: the header must name columns of the table ({names}), or use --columns"
+    )
 
 
 def _not_csv(error: csv.Error) -> str:
@@ -158,11 +184,17 @@ def _not_csv(error: csv.Error) -> str:
     return "this is not valid CSV: " + str(error).partition(" - do you need to open")[0]
 
 
-def _csv_records(reader: Any, lines: Lines, columns: list[Column | None], null: str | None, schema: Schema) -> Iterator[Record]:
+def _csv_records(
+    reader: Any, lines: Lines, columns: list[Column | None], null: str | None, schema: Schema
+) -> Iterator[Record]:
     def row(cells: Sequence[str]) -> Row:
         if len(cells) != len(columns):
             raise SchemaError(f"{len(cells)} cell(s), {len(columns)} are needed")
-        return {c.name: _cell(text, c, null, c.name in schema.key) for text, c in zip(cells, columns, strict=True) if c is not None}
+        return {
+            c.name: _cell(text, c, null, c.name in schema.key)
+            for text, c in zip(cells, columns, strict=True)
+            if c is not None
+        }
 
     while True:
         first = reader.line_num + 1
@@ -185,7 +217,9 @@ def _cell(text: str, column: Column, null: str | None, is_key: bool) -> Any:
 
 
 def reads_empty_as_null(column: Column, is_key: bool, null: str | None) -> bool:
-    """Of a text column that is no key, and of all text columns if NULL has a text of its own, an empty cell is the empty text."""
+    """Of a text column that is no key, and of all text columns if NULL has a text of its own, an
+    empty cell is the empty text.
+    """
     return column.type.name != "string" or (is_key and null is None)
 
 
@@ -194,19 +228,29 @@ def _record(line: int, text: str, make: Callable[[], Row], schema: Schema) -> Re
         row = make()
         for column in schema.columns:
             if (column.name in schema.key or not column.nullable) and row.get(column.name) is None:
-                raise SchemaError(f"{'the key' if column.name in schema.key else 'column'} {column.name} must not be NULL")
+                raise SchemaError(
+                    f"{'the key' if column.name in schema.key else 'column'} {column.name} must not"
+                    " be NULL"
+                )
     except SchemaError as error:
         return Record(line, text, None, str(error))
     return Record(line, text, row)
 
 
-def read_parquet(path: str, schema: Schema, others: bool, seen: Callable[[int], None]) -> Iterator[Record]:
+def read_parquet(
+    path: str, schema: Schema, others: bool, seen: Callable[[int], None]
+) -> Iterator[Record]:
     """Rows as the file has them; whether they fit is found when they are written."""
     with _parquet(path) as file:
-        names = [name for name in own_columns(file.schema_arrow) if not others or name.lower() in _names(schema)]
+        names = [
+            name
+            for name in own_columns(file.schema_arrow)
+            if not others or name.lower() in _names(schema)
+        ]
         empty = file.schema_arrow.empty_table()
         try:
-            to_arrow(empty.select(names) if others else empty, schema)  # columns that can never fit are told before anything is written
+            # columns that can never fit are told before anything is written
+            to_arrow(empty.select(names) if others else empty, schema)
         except SchemaError as error:
             raise SchemaError(f"{path}: {error}") from None
         number = 1
@@ -224,14 +268,23 @@ def _parquet(path: str) -> Iterator[pq.ParquetFile]:
                 yield file
         except (pa.ArrowException, OSError) as error:
             first = re.split(r"\n|\. ", str(error))[0]
-            raise SchemaError(f"{path} is damaged, or not a Parquet file ({first}): write it again, or name its --format") from error
+            raise SchemaError(
+                f"{path} is damaged, or not a Parquet file ({first}): write it again, or name its"
+                " --format"
+            ) from error
 
 
 def _parquet_records(batch: pa.RecordBatch, number: int) -> list[Record]:
     try:
-        return [Record(number + position, "", row) for position, row in enumerate(batch.to_pylist())]
-    except (ValueError, OverflowError):  # text that is not UTF-8, times that Python cannot hold: find the rows
-        return [_parquet_record(batch, position, number + position) for position in range(batch.num_rows)]
+        return [
+            Record(number + position, "", row) for position, row in enumerate(batch.to_pylist())
+        ]
+    except (ValueError, OverflowError):
+        # text that is not UTF-8, times that Python cannot hold: find the rows
+        return [
+            _parquet_record(batch, position, number + position)
+            for position in range(batch.num_rows)
+        ]
 
 
 def _parquet_record(batch: pa.RecordBatch, position: int, number: int) -> Record:
@@ -242,15 +295,23 @@ def _parquet_record(batch: pa.RecordBatch, position: int, number: int) -> Record
         except (ValueError, OverflowError) as error:
             value = _shown(column[position])
             kind = "UTF-8 text" if isinstance(error, UnicodeDecodeError) else column.type
-            record.problem = record.problem or f"column {name}: {quoted(value)} cannot be read as {kind}"
+            record.problem = (
+                record.problem or f"column {name}: {quoted(value)} cannot be read as {kind}"
+            )
         record.row = {**(record.row or {}), name: value}
     return record
 
 
 def _shown(value: pa.Scalar) -> str:
-    """A value that has no Python form, for the file of bad lines; bytes that are not UTF-8 as surrogates."""
+    """A value that has no Python form, for the file of bad lines; bytes that are not UTF-8 as
+    surrogates.
+    """
     value = value.value if isinstance(value, pa.DictionaryScalar) else value
-    return value.as_buffer().to_pybytes().decode("utf-8", "surrogateescape") if hasattr(value, "as_buffer") else repr(value.value)
+    return (
+        value.as_buffer().to_pybytes().decode("utf-8", "surrogateescape")
+        if hasattr(value, "as_buffer")
+        else repr(value.value)
+    )
 
 
 def parquet_rows(path: str) -> int:

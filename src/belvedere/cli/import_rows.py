@@ -40,37 +40,88 @@ _ROW = re.compile(r"row (\d+): (.*)", re.DOTALL)
 def import_rows(
     ctx: typer.Context,
     table: TableName,
-    file: Annotated[str, typer.Argument(metavar="FILE", help="A .csv, .jsonl or .parquet file; - is standard input.", show_default=False)],
-    form: Annotated[str | None, typer.Option("--format", metavar="|".join(FORMATS), help="Default: by the file's ending.")] = None,
-    batch: Annotated[int, typer.Option(min=1, max=BATCH, metavar="N", help="Rows per transaction.")] = 10_000,
-    skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Go on after a broken line, and collect those lines in a file.")] = False,
-    bad_file: Annotated[Path | None, typer.Option(metavar="FILE", help="Where --skip-bad puts them. Default: FILE.bad")] = None,
-    delimiter: Annotated[str, typer.Option(metavar="C", help="CSV: what stands between two cells; \\t is a tab.")] = ",",
-    null: Annotated[str | None, typer.Option(metavar="TEXT", help="CSV: cells with this text are NULL.")] = None,
-    columns: Annotated[str | None, typer.Option(metavar="A,B,...", help="CSV: the columns, for a file without a header line.")] = None,
+    file: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE",
+            help="A .csv, .jsonl or .parquet file; - is standard input.",
+            show_default=False,
+        ),
+    ],
+    form: Annotated[
+        str | None,
+        typer.Option("--format", metavar="|".join(FORMATS), help="Default: by the file's ending."),
+    ] = None,
+    batch: Annotated[
+        int, typer.Option(min=1, max=BATCH, metavar="N", help="Rows per transaction.")
+    ] = 10_000,
+    skip_bad: Annotated[
+        bool,
+        typer.Option(
+            "--skip-bad", help="Go on after a broken line, and collect those lines in a file."
+        ),
+    ] = False,
+    bad_file: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Where --skip-bad puts them. Default: FILE.bad"),
+    ] = None,
+    delimiter: Annotated[
+        str, typer.Option(metavar="C", help="CSV: what stands between two cells; \\t is a tab.")
+    ] = ",",
+    null: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="CSV: cells with this text are NULL.")
+    ] = None,
+    columns: Annotated[
+        str | None,
+        typer.Option(metavar="A,B,...", help="CSV: the columns, for a file without a header line."),
+    ] = None,
     ignore_others: Annotated[
-        bool, typer.Option("--ignore-others", help="Leave out columns of the file that the table does not have, instead of refusing it.")
+        bool,
+        typer.Option(
+            "--ignore-others",
+            help=(
+                "Leave out columns of the file that the table does not have, instead of"
+                " refusing it."
+            ),
+        ),
     ] = False,
 ) -> None:
     """Import a file into a table.
 
-    A broken line stops the import, unless --skip-bad is given. Nothing of its batch is written; batches before it are.
-    In CSV an empty cell is NULL; in a string column that is no key, the empty text, with --null in every string column.
+    A broken line stops the import, unless --skip-bad is given. Nothing of its batch is written;
+    batches before it are. In CSV an empty cell is NULL; in a string column that is no key, the
+    empty text, with --null in every string column.
     """
     if form not in (None, *FORMATS):
         raise typer.BadParameter(f"use {', '.join(FORMATS)}", param_hint="--format")
-    csv_form = CsvForm(delimiter_of(delimiter), null, tuple(c.strip() for c in columns.split(",")) if columns else (), ignore_others)
+    csv_form = CsvForm(
+        delimiter_of(delimiter),
+        null,
+        tuple(c.strip() for c in columns.split(",")) if columns else (),
+        ignore_others,
+    )
     with database(ctx) as db, ExitStack() as stack:
         target = db.table(table)
         kind = format_of(file, form)
-        progress = stack.enter_context(_progress(_size(file, kind), "rows" if kind == "parquet" else "bytes"))
+        progress = stack.enter_context(
+            _progress(_size(file, kind), "rows" if kind == "parquet" else "bytes")
+        )
         header, records = _records(stack, file, kind, target, csv_form, progress)
-        bad = _BadLines(bad_file or Path("import.bad" if file == "-" else f"{file}.bad"), header) if skip_bad else None
+        bad = (
+            _BadLines(bad_file or Path("import.bad" if file == "-" else f"{file}.bad"), header)
+            if skip_bad
+            else None
+        )
         written = _write(target, file, records, batch, bad, progress)
-    console().print(f"{plural(written, 'row')} imported into {table}" + (f", {bad.said()}" if bad else ""), soft_wrap=True)
+    console().print(
+        f"{plural(written, 'row')} imported into {table}" + (f", {bad.said()}" if bad else ""),
+        soft_wrap=True,
+    )
 
 
-def _records(stack: ExitStack, file: str, kind: str, target: Table, form: CsvForm, progress: _Bar) -> tuple[str, Iterator[Record]]:
+def _records(
+    stack: ExitStack, file: str, kind: str, target: Table, form: CsvForm, progress: _Bar
+) -> tuple[str, Iterator[Record]]:
     if kind == "parquet":
         return "", read_parquet(file, target.schema, form.others, progress.seen)
     source = stack.enter_context(_opened(file))
@@ -91,7 +142,14 @@ def _opened(file: str) -> Iterator[BinaryIO]:
         yield opened
 
 
-def _write(target: Table, file: str, records: Iterator[Record], size: int, bad: _BadLines | None, progress: _Bar) -> int:
+def _write(
+    target: Table,
+    file: str,
+    records: Iterator[Record],
+    size: int,
+    bad: _BadLines | None,
+    progress: _Bar,
+) -> int:
     written = 0
     try:
         for batch in batched(records, size):
@@ -108,7 +166,11 @@ def _write(target: Table, file: str, records: Iterator[Record], size: int, bad: 
 
 
 def _before(written: int) -> str:
-    return f"{plural(written, 'row')} before this batch {'is' if written == 1 else 'are'} imported" if written else "nothing was imported"
+    return (
+        f"{plural(written, 'row')} before this batch {'is' if written == 1 else 'are'} imported"
+        if written
+        else "nothing was imported"
+    )
 
 
 def _write_batch(target: Table, file: str, batch: list[Record], bad: _BadLines | None) -> int:
@@ -129,7 +191,9 @@ def _write_batch(target: Table, file: str, batch: list[Record], bad: _BadLines |
 
 
 def _find(records: list[Record], target: Table, error: SchemaError) -> None:
-    """Mark the records that do not fit, after the table refused them together; at least one, or the error goes on."""
+    """Mark the records that do not fit, after the table refused them together; at least one, or the
+    error goes on.
+    """
     for record in records:
         try:
             to_arrow([record.row], target.schema)
@@ -157,7 +221,9 @@ class _BadLines:
     def add(self, records: list[Record]) -> None:
         if not records:
             return
-        with self.path.open("a" if self.count else "w", encoding="utf-8", errors="surrogateescape", newline="") as file:
+        with self.path.open(
+            "a" if self.count else "w", encoding="utf-8", errors="surrogateescape", newline=""
+        ) as file:
             if not self.count and self._header:
                 file.write(self._header if self._header.endswith("\n") else self._header + "\n")
             for record in sorted(records, key=lambda r: r.line):
@@ -169,7 +235,10 @@ class _BadLines:
         if self._first is None:
             return "no bad lines"
         first = f"the first, {self._first.line}: {escape(self._first.problem)}"
-        return f"[yellow]{plural(self.count, 'bad line')}[/yellow] in {escape(str(self.path))} ({first})"
+        return (
+            f"[yellow]{plural(self.count, 'bad line')}[/yellow] in {escape(str(self.path))}"
+            f" ({first})"
+        )
 
 
 class _Bar:
@@ -188,7 +257,13 @@ class _Bar:
 
 @contextmanager
 def _progress(total: int | None, unit: str) -> Iterator[_Bar]:
-    columns = (TextColumn("importing"), BarColumn(), TaskProgressColumn(), TextColumn("{task.fields[rows]} rows"), TimeElapsedColumn())
+    columns = (
+        TextColumn("importing"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TextColumn("{task.fields[rows]} rows"),
+        TimeElapsedColumn(),
+    )
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         yield _Bar(progress, progress.add_task(unit, total=total, rows="0"))
 

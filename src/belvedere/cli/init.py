@@ -16,17 +16,28 @@ from belvedere.errors import StoreError
 
 def init(
     ctx: typer.Context,
-    path: Annotated[Path, typer.Argument(metavar="PATH", help="A new or empty directory.", show_default=False)],
+    path: Annotated[
+        Path, typer.Argument(metavar="PATH", help="A new or empty directory.", show_default=False)
+    ],
     slots: Annotated[
-        int | None, typer.Option(min=1, max=999, help="Parts of every view table, for parallel tasks; fixed forever. Default: by cores.")
+        int | None,
+        typer.Option(
+            min=1,
+            max=999,
+            help="Parts of every view table, for parallel tasks; fixed forever. Default: by cores.",
+        ),
     ] = None,
 ) -> None:
     """Create a database in a new or empty directory."""
     if is_database(path):
-        raise StoreError(f"{path} is a Belvedere database already: choose another path, or use it with --db {path}")
+        raise StoreError(
+            f"{path} is a Belvedere database already: choose another path, or use it with --db"
+            f" {path}"
+        )
     with open_database(path, slots=slots) as db:
         count = db.store.state.slots
     console().print(
-        f"created [bold]{escape(str(path))}[/bold] with {count} slots; next: [cyan]belvedere --db {escape(str(path))} sql[/cyan]",
+        f"created [bold]{escape(str(path))}[/bold] with {count} slots; next: [cyan]belvedere --db"
+        f" {escape(str(path))} sql[/cyan]",
         soft_wrap=True,
     )

@@ -1,4 +1,7 @@
-"""Which database a command works on. Only `init` and `demo` create one: a mistyped path must not become an empty database."""
+"""Which database a command works on.
+
+Only `init` and `demo` create one: a mistyped path must not become an empty database.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,11 @@ class Place:
     read_only: bool = False
 
     def overridden(self, other: Place) -> Place:
-        return Place(other.db or self.db, other.traceback or self.traceback, other.read_only or self.read_only)
+        return Place(
+            other.db or self.db,
+            other.traceback or self.traceback,
+            other.read_only or self.read_only,
+        )
 
 
 def is_database(path: str | Path) -> bool:
@@ -30,5 +37,10 @@ def path_of(place: Place) -> str:
     if is_database(path):
         return path
     if place.db is None:
-        raise StoreError("this directory is not a Belvedere database: name one with --db PATH or BELVEDERE_DB, or run belvedere init PATH")
-    raise StoreError(f"{path} is not a Belvedere database: check the path, or run belvedere init {path}")
+        raise StoreError(
+            "this directory is not a Belvedere database: name one with --db PATH or BELVEDERE_DB,"
+            " or run belvedere init PATH"
+        )
+    raise StoreError(
+        f"{path} is not a Belvedere database: check the path, or run belvedere init {path}"
+    )

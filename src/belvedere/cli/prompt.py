@@ -25,19 +25,22 @@ from belvedere.sql.dialect import split
 
 QUIT = {"quit", "exit", "\\q"}
 HELP = """statements end with ;  and may span lines
-  SHOW TABLES;   SHOW MATERIALIZED VIEWS;   DESCRIBE name;   EXPLAIN view;   REFRESH MATERIALIZED VIEW name;
+  SHOW TABLES;   SHOW MATERIALIZED VIEWS;   DESCRIBE name;   EXPLAIN view;
+  REFRESH MATERIALIZED VIEW name;
   CREATE TABLE t (id STRING, n BIGINT, PRIMARY KEY (id));
   CREATE MATERIALIZED VIEW v AS SELECT ...;
   quit, or Ctrl-D, leaves"""
-_WORDS = """select from where group by having order limit insert into values update set delete create table materialized view as
-primary key drop show tables views describe explain refresh count sum avg min max distinct and or not null between like in case
-when then else end with"""
+_WORDS = """select from where group by having order limit insert into values update set delete
+create table materialized view as primary key drop show tables views describe explain refresh
+count sum avg min max distinct and or not null between like in case when then else end with"""
 
 
 def prompt(db: Database, limit: int) -> None:
     out = Console()
     path = db.store.url.removeprefix("belvedere:")
-    out.print(f"[bold]Belvedere[/bold] on {path} [dim](type help; Ctrl-D leaves)[/dim]", highlight=False)
+    out.print(
+        f"[bold]Belvedere[/bold] on {path} [dim](type help; Ctrl-D leaves)[/dim]", highlight=False
+    )
     session = _session(db)
     while True:
         try:
@@ -56,7 +59,10 @@ def prompt(db: Database, limit: int) -> None:
 
 
 def _run(db: Database, text: str, limit: int) -> None:
-    """Run what was typed; an error is shown and the prompt goes on. Ctrl-C gives up the statement."""
+    """Run what was typed; an error is shown and the prompt goes on.
+
+    Ctrl-C gives up the statement.
+    """
     try:
         for statement in split(text):
             began = time.perf_counter()
@@ -68,7 +74,9 @@ def _run(db: Database, text: str, limit: int) -> None:
 
 
 def is_complete(text: str) -> bool:
-    """Whether Enter runs the text: it ends with a semicolon that is not inside a literal, or is a word for the prompt itself."""
+    """Whether Enter runs the text: it ends with a semicolon that is not inside a literal, or is a
+    word for the prompt itself.
+    """
     stripped = text.strip()
     if not stripped or stripped.lower() in {*QUIT, "help", "\\h", "?"}:
         return True
@@ -87,7 +95,9 @@ def _session(db: Database) -> PromptSession[str]:
         complete_while_typing=False,
         auto_suggest=AutoSuggestFromHistory(),
         multiline=True,
-        prompt_continuation=lambda width, line, wrapped: HTML("<ansicyan>{}</ansicyan>").format("... ".rjust(width)),
+        prompt_continuation=lambda width, line, wrapped: HTML("<ansicyan>{}</ansicyan>").format(
+            "... ".rjust(width)
+        ),
         key_bindings=_keys(),
     )
 
@@ -114,7 +124,9 @@ def _words(db: Database) -> list[str]:
 
 
 def _history() -> Path:
-    folder = Path(os.environ.get("XDG_STATE_HOME") or Path("~/.local/state").expanduser()) / "belvedere"
+    folder = (
+        Path(os.environ.get("XDG_STATE_HOME") or Path("~/.local/state").expanduser()) / "belvedere"
+    )
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError:  # no home directory, or a read-only one

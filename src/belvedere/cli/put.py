@@ -16,7 +16,12 @@ def put(
     ctx: typer.Context,
     table: TableName,
     row: Annotated[
-        list[str], typer.Argument(metavar="ROW", help="A JSON object, or name=value for every column; NULL is NULL.", show_default=False)
+        list[str],
+        typer.Argument(
+            metavar="ROW",
+            help="A JSON object, or name=value for every column; NULL is NULL.",
+            show_default=False,
+        ),
     ],
 ) -> None:
     """Insert or overwrite one row.
@@ -26,5 +31,9 @@ def put(
     with database(ctx) as db:
         target = db.table(table)
         is_json = len(row) == 1 and row[0].lstrip().startswith("{")
-        position = target.put(row_from_json(parse_json(row[0]), target.schema) if is_json else row_from_pairs(row, target.schema))
+        position = target.put(
+            row_from_json(parse_json(row[0]), target.schema)
+            if is_json
+            else row_from_pairs(row, target.schema)
+        )
     console().print(f"1 row put at position {position:,}")

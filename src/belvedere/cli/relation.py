@@ -14,6 +14,8 @@ def relation(db: Database, name: str) -> Table | View:
         return db.table(name)
     if name.lower() in state.views:
         return db.view(name)
-    names = ", ".join(sorted([t.name for t in state.tables.values()] + [v.name for v in state.views.values()]))
+    names = ", ".join(
+        sorted([t.name for t in state.tables.values()] + [v.name for v in state.views.values()])
+    )
     advice = f"there are {names}" if names else "create a table first, with belvedere sql"
     raise CatalogError(f"there is no table or view {name}: {advice}")

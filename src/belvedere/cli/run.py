@@ -22,7 +22,8 @@ from belvedere.epochs.handle import AWAITING_LEASE, Pipeline
 from belvedere.readers.waiting import check_seconds
 from belvedere.status import Status, this_process
 
-_REFRESH, _PLAIN = 0.5, 5.0  # seconds between two looks; without a terminal a line is printed less often
+# seconds between two looks; without a terminal a line is printed less often
+_REFRESH, _PLAIN = 0.5, 5.0
 _RECENT = 60.0  # seconds; of older epochs no rate is told
 _LAST_EPOCH = 600.0  # how long a stop waits for the epoch under way
 
@@ -30,17 +31,25 @@ _LAST_EPOCH = 600.0  # how long a stop waits for the epoch under way
 def run(
     ctx: typer.Context,
     every: Annotated[
-        float | None, typer.Option(min=0, metavar="SECONDS", help="Pause between epochs. Default: as fast as operations come.")
+        float | None,
+        typer.Option(
+            min=0,
+            metavar="SECONDS",
+            help="Pause between epochs. Default: as fast as operations come.",
+        ),
     ] = None,
-    available_now: Annotated[bool, typer.Option("--available-now", help="Stop when there is nothing left to do.")] = False,
+    available_now: Annotated[
+        bool, typer.Option("--available-now", help="Stop when there is nothing left to do.")
+    ] = False,
     max_rows: MaxRows = None,
     master: Master = MASTER,
     conf: Conf = None,
 ) -> None:
     """Keep all views up to date until Ctrl-C.
 
-    Ctrl-C and SIGTERM let the epoch under way finish. A second pipeline waits until the first has ended. If Spark fails or the
-    disk is full it ends with 1, and the next start goes on where it was: let a supervisor start it again.
+    Ctrl-C and SIGTERM let the epoch under way finish. A second pipeline waits until the first has
+    ended. If Spark fails or the disk is full it ends with 1, and the next start goes on where it
+    was: let a supervisor start it again.
     """
     check_seconds("--every", every)
     with stopping() as stop, database(ctx, master, conf) as db:
@@ -54,7 +63,11 @@ def run(
         _follow(db, pipeline, stop, console())
         pipeline.stop(_LAST_EPOCH)
         status = db.status()
-        say(console(), f"stopped at epoch {status.epoch:,}: {plural(status.committed - began, 'operation')} brought into the views")
+        say(
+            console(),
+            f"stopped at epoch {status.epoch:,}: {plural(status.committed - began, 'operation')}"
+            " brought into the views",
+        )
 
 
 def _follow(db: Database, pipeline: Pipeline, stop: Stop, out: Console) -> None:
@@ -84,7 +97,8 @@ def line(db: Database, pipeline: Pipeline) -> str:
     live = len(status.views) - len(status.unbuilt)
     parts = [f"epoch {status.epoch:,}", f"{live} of {plural(len(status.views), 'view')} live"]
     parts += sorted({loading(v) for v in status.unbuilt if v.state == LOADING})
-    if pipeline.status.message == AWAITING_LEASE and status.coordinator != this_process():  # ours: it has just taken over
+    # ours: it has just taken over
+    if pipeline.status.message == AWAITING_LEASE and status.coordinator != this_process():
         parts.append(f"waiting until {status.coordinator or 'another pipeline'} ends")
     if status.lag_operations:
         parts.append(f"{plural(status.lag_operations, 'operation')} behind")
@@ -98,7 +112,13 @@ def line(db: Database, pipeline: Pipeline) -> str:
 
 
 def _rate(status: Status) -> float | None:
-    """Operations per second of epochs; those of long ago do not count, nor those that nobody needed."""
-    recent = [m for m in status.epochs if m["operations"] and m["managers"] and m["committed"] > time.time() - _RECENT]
+    """Operations per second of epochs; those of long ago do not count, nor those that nobody
+    needed.
+    """
+    recent = [
+        m
+        for m in status.epochs
+        if m["operations"] and m["managers"] and m["committed"] > time.time() - _RECENT
+    ]
     seconds = sum(m["committed"] - m["started"] for m in recent)
     return sum(m["operations"] for m in recent) / seconds if seconds else None

@@ -17,10 +17,20 @@ def scan(
     ctx: typer.Context,
     name: Relation,
     prefix: Annotated[
-        list[str] | None, typer.Argument(metavar="KEY", help="Only rows whose key begins with these values.", show_default=False)
+        list[str] | None,
+        typer.Argument(
+            metavar="KEY", help="Only rows whose key begins with these values.", show_default=False
+        ),
     ] = None,
     limit: Annotated[
-        int | None, typer.Option("--limit", "-n", min=1, metavar="N", help="At most so many rows. Default: 100 on a terminal.")
+        int | None,
+        typer.Option(
+            "--limit",
+            "-n",
+            min=1,
+            metavar="N",
+            help="At most so many rows. Default: 100 on a terminal.",
+        ),
     ] = None,
     json: Json = False,
 ) -> None:
@@ -32,7 +42,9 @@ def scan(
     shown = limit or (100 if out.is_terminal and not json else None)
     with database(ctx) as db:
         found = relation(db, name)
-        rows = found.scan(key_from_texts(prefix or [], found.schema), None if shown is None else shown + 1)
+        rows = found.scan(
+            key_from_texts(prefix or [], found.schema), None if shown is None else shown + 1
+        )
         if json:
             for number, row in enumerate(rows):
                 if shown is None or number < shown:
@@ -41,4 +53,11 @@ def scan(
         listed = list(rows)
         out.print(rows_table(listed[:shown], found.schema.names))
         more = shown is not None and len(listed) > shown
-        out.print(f"the first {plural(shown or 0, 'row')}; there are more" if more else plural(len(listed), "row"), style="dim")
+        out.print(
+            (
+                f"the first {plural(shown or 0, 'row')}; there are more"
+                if more
+                else plural(len(listed), "row")
+            ),
+            style="dim",
+        )

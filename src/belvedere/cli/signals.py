@@ -1,4 +1,6 @@
-"""SIGINT and SIGTERM as an event: the first asks for a clean end, the second SIGINT ends at once."""
+"""SIGINT and SIGTERM as an event: the first asks for a clean end, the
+second SIGINT ends at once.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,10 @@ from typing import Any
 
 
 class Stop:
-    """Set by a signal. `take` may be called again: PySpark puts a handler of its own in place when it starts."""
+    """Set by a signal.
+
+    `take` may be called again: PySpark puts a handler of its own in place when it starts.
+    """
 
     def __init__(self) -> None:
         self._event = threading.Event()

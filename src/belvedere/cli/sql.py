@@ -22,17 +22,37 @@ from belvedere.sql.dialect import split
 def sql(
     ctx: typer.Context,
     statement: Annotated[
-        str | None, typer.Argument(metavar="SQL", help="One statement, or several with ; between.", show_default=False)
+        str | None,
+        typer.Argument(
+            metavar="SQL", help="One statement, or several with ; between.", show_default=False
+        ),
     ] = None,
     file: Annotated[
-        Path | None, typer.Option("--file", "-f", exists=True, dir_okay=False, help="A script; every statement is run in turn.")
+        Path | None,
+        typer.Option(
+            "--file",
+            "-f",
+            exists=True,
+            dir_okay=False,
+            help="A script; every statement is run in turn.",
+        ),
     ] = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=0, metavar="N", help="Rows of an answer to show on a terminal; 0: all.")] = 200,
+    limit: Annotated[
+        int,
+        typer.Option(
+            "--limit",
+            "-n",
+            min=0,
+            metavar="N",
+            help="Rows of an answer to show on a terminal; 0: all.",
+        ),
+    ] = 200,
     json: Json = False,
 ) -> None:
     """Run a statement, a script, or a prompt.
 
-    Without a statement, the script on standard input is run; if that is a terminal, there is a prompt.
+    Without a statement, the script on standard input is run; if that is a terminal, there is a
+    prompt.
     """
     if statement is not None and file is not None:
         raise typer.BadParameter("give a statement or a file, not both", param_hint="--file")
@@ -45,7 +65,9 @@ def sql(
 
 
 def _text(statement: str | None, file: Path | None) -> str:
-    """What there is to run, from wherever it comes; the mark that some programs put before UTF-8 is skipped."""
+    """What there is to run, from wherever it comes; the mark that some programs put before UTF-8 is
+    skipped.
+    """
     if statement is not None:
         place, raw = "the statement", statement.encode("utf-8", "surrogateescape")
     elif file is not None:
@@ -56,7 +78,9 @@ def _text(statement: str | None, file: Path | None) -> str:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
-        raise SqlError(f"{place} is not UTF-8 text, see line {line}: convert it to UTF-8 first") from None
+        raise SqlError(
+            f"{place} is not UTF-8 text, see line {line}: convert it to UTF-8 first"
+        ) from None
 
 
 def run_script(db: Database, text: str, json: bool = False, limit: int = 200) -> None:
@@ -86,5 +110,11 @@ def show(result: Result, began: float, json: bool, limit: int) -> None:
     out = console()
     shown = table.slice(0, limit) if limit and out.is_terminal else table
     out.print(rows_table(shown.to_pylist(), table.column_names))
-    cut = f", {shown.num_rows:,} shown (--limit 0 shows all)" if shown.num_rows < table.num_rows else ""
-    out.print(f"{plural(table.num_rows, 'row')} in {time.perf_counter() - began:.3f} s{cut}", style="dim")
+    cut = (
+        f", {shown.num_rows:,} shown (--limit 0 shows all)"
+        if shown.num_rows < table.num_rows
+        else ""
+    )
+    out.print(
+        f"{plural(table.num_rows, 'row')} in {time.perf_counter() - began:.3f} s{cut}", style="dim"
+    )

@@ -24,8 +24,12 @@ STATES = {"live": "green", "loading": "yellow", "requested": "yellow", "in error
 def status(
     ctx: typer.Context,
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Refresh until Ctrl-C.")] = False,
-    every: Annotated[float, typer.Option(min=0.1, metavar="SECONDS", help="How often --watch refreshes.")] = 1.0,
-    epochs: Annotated[int, typer.Option(min=0, max=20, metavar="N", help="How many recent epochs to show.")] = 5,
+    every: Annotated[
+        float, typer.Option(min=0.1, metavar="SECONDS", help="How often --watch refreshes.")
+    ] = 1.0,
+    epochs: Annotated[
+        int, typer.Option(min=0, max=20, metavar="N", help="How many recent epochs to show.")
+    ] = 5,
     json: Json = False,
 ) -> None:
     """Show every view's state and lag, and recent epochs.
@@ -43,7 +47,13 @@ def status(
             return
         with stopping() as stop:
             if json or not out.is_terminal:
-                _print_until(stop, lambda: Text(to_json(db.status().to_json())) if json else shown(db.status(), epochs), every)
+                _print_until(
+                    stop,
+                    lambda: (
+                        Text(to_json(db.status().to_json())) if json else shown(db.status(), epochs)
+                    ),
+                    every,
+                )
                 return
             with Live(shown(db.status(), epochs), console=out, auto_refresh=False) as live:
                 while not stop.wait(every):
@@ -67,8 +77,16 @@ def shown(found: Status, epochs: int) -> RenderableType:
 
 
 def _heading(found: Status) -> Text:
-    keeper = f"kept up to date by {found.coordinator}" if found.coordinator else "no pipeline is running: belvedere run starts one"
-    behind = f"{found.lag_operations:,} behind" if found.lag_operations else f"all in the {'live ' if found.unbuilt else ''}views"
+    keeper = (
+        f"kept up to date by {found.coordinator}"
+        if found.coordinator
+        else "no pipeline is running: belvedere run starts one"
+    )
+    behind = (
+        f"{found.lag_operations:,} behind"
+        if found.lag_operations
+        else f"all in the {'live ' if found.unbuilt else ''}views"
+    )
     return Text.assemble(
         (found.url.removeprefix("belvedere:"), "bold"),
         f"  epoch {found.epoch:,}  {found.written:,} operations written, {behind}\n",
@@ -92,17 +110,33 @@ def views_table(views: tuple[ViewInfo, ...]) -> Table:
         state = Text(loading(v) if v.state == "loading" else v.state, style=STATES.get(v.state, ""))
         lag = (f"{v.lag_operations:,}", f"{v.lag_seconds:.1f}")
         epoch = f"{v.epoch:,}" if v.epoch else "-"
-        table.add_row(Text(v.name, "bold"), state, epoch, *lag, f"{v.touched_rows:,}", f"{v.state_records:,}", size(v.state_bytes), errors)
+        table.add_row(
+            Text(v.name, "bold"),
+            state,
+            epoch,
+            *lag,
+            f"{v.touched_rows:,}",
+            f"{v.state_records:,}",
+            size(v.state_bytes),
+            errors,
+        )
     return table
 
 
 def epochs_table(manifests: tuple[dict[str, Any], ...]) -> Table:
-    """Recent epochs, newest first. Stage times are sums over all view managers, so they may exceed the epoch's own."""
+    """Recent epochs, newest first.
+
+    Stage times are sums over all view managers, so they may exceed the epoch's own.
+    """
     stages = list(dict.fromkeys(stage for m in manifests for stage in m["seconds"]))
     names = ("operations", "changes", "seconds", *stages)
     table = new_table("epoch", "kind", *names, right=("epoch", *names))
     for m in reversed(manifests):
         times = (f"{m['seconds'][s]:.3f}" if s in m["seconds"] else "" for s in stages)
-        counts = (f"{m['operations']:,}", f"{m['changes']:,}", f"{m['committed'] - m['started']:.3f}")
+        counts = (
+            f"{m['operations']:,}",
+            f"{m['changes']:,}",
+            f"{m['committed'] - m['started']:.3f}",
+        )
         table.add_row(f"{m['epoch']:,}", m["kind"], *counts, *times)
     return table

@@ -24,11 +24,20 @@ MASTER = "local[*]"
 class TerminalDatabase(Database):
     """A database that starts Spark only when an epoch or a recomputation needs it, and quietly.
 
-    So `catch-up` beside a running pipeline only waits, and statements that need no Spark answer at once.
+    So `catch-up` beside a running pipeline only waits, and statements that need no Spark answer at
+    once.
     """
 
-    def __init__(self, path: str, master: str = MASTER, spark_conf: Mapping[str, str] | None = None, **options: Any) -> None:
-        super().__init__(path, master=master, spark_conf=spark_conf, runner=_WhenNeeded(self), **options)
+    def __init__(
+        self,
+        path: str,
+        master: str = MASTER,
+        spark_conf: Mapping[str, str] | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(
+            path, master=master, spark_conf=spark_conf, runner=_WhenNeeded(self), **options
+        )
 
     @property
     def spark(self) -> SparkSession:
@@ -48,10 +57,14 @@ class _WhenNeeded:
 
 
 @contextmanager
-def database(ctx: typer.Context, master: str = MASTER, conf: Sequence[str] | None = None) -> Iterator[TerminalDatabase]:
+def database(
+    ctx: typer.Context, master: str = MASTER, conf: Sequence[str] | None = None
+) -> Iterator[TerminalDatabase]:
     """The database of a command, closed at the end."""
     place = ctx.obj if isinstance(ctx.obj, Place) else Place()
-    with TerminalDatabase(path_of(place), master, settings(conf or ()), read_only=place.read_only) as db:
+    with TerminalDatabase(
+        path_of(place), master, settings(conf or ()), read_only=place.read_only
+    ) as db:
         yield db
 
 
@@ -61,7 +74,9 @@ def settings(given: Sequence[str]) -> dict[str, str]:
     for one in given:
         name, equals, value = one.partition("=")
         if not equals or not name.strip():
-            raise typer.BadParameter(f"{one!r} is not name=value, as in spark.driver.memory=4g", param_hint="--conf")
+            raise typer.BadParameter(
+                f"{one!r} is not name=value, as in spark.driver.memory=4g", param_hint="--conf"
+            )
         if name.strip() in found:
             raise typer.BadParameter(f"{name.strip()} is given twice", param_hint="--conf")
         found[name.strip()] = value.strip()

@@ -1,9 +1,12 @@
-"""Values as text: arguments, CSV cells and JSON become values of a column's type, and values become JSON and cells of a table.
+"""Values as text: arguments, CSV cells and JSON become values of a column's type, and values become
+JSON and cells of a table.
 
-boolean   true, false                      int         7, -7, +7: ASCII digits only, as in all numbers
-decimal   12.30 (a JSON string or number)
-binary    hexadecimal digits, 0x allowed   timestamp   2026-01-31T12:00:00Z; without a zone, UTC
-NULL      the word NULL on the command line, null in JSON
+    boolean     true, false
+    int         7, -7, +7: ASCII digits only, as in all numbers
+    decimal     12.30 (a JSON string or number)
+    binary      hexadecimal digits, 0x allowed
+    timestamp   2026-01-31T12:00:00Z; without a zone, UTC
+    NULL        the word NULL on the command line, null in JSON
 """
 
 from __future__ import annotations
@@ -26,7 +29,16 @@ _SHOWN = 80  # characters of a value in an error
 
 
 def _boolean(text: str) -> bool:
-    known = {"true": True, "t": True, "yes": True, "1": True, "false": False, "f": False, "no": False, "0": False}
+    known = {
+        "true": True,
+        "t": True,
+        "yes": True,
+        "1": True,
+        "false": False,
+        "f": False,
+        "no": False,
+        "0": False,
+    }
     return known[text.strip().lower()]
 
 
@@ -37,7 +49,9 @@ def _integer(text: str) -> int:
 
 
 def _number(text: str) -> str:
-    """The text, if no reader but Python's would take it for something else: `1_000` and digits of other scripts are refused."""
+    """The text, if no reader but Python's would take it for something else: `1_000` and digits of
+    other scripts are refused.
+    """
     if "_" in text or not text.strip().isascii():
         raise ValueError
     return text
@@ -65,7 +79,13 @@ _READ: dict[str, Callable[[str], Any]] = {
     "timestamp": _timestamp,
 }
 _NUMBER = (int, Decimal, str)
-_JSON: dict[str, tuple[type, ...]] = {"boolean": (bool,), "int": (int,), "bigint": (int,), "double": _NUMBER, "decimal": _NUMBER}
+_JSON: dict[str, tuple[type, ...]] = {
+    "boolean": (bool,),
+    "int": (int,),
+    "bigint": (int,),
+    "double": _NUMBER,
+    "decimal": _NUMBER,
+}
 _LIMITS = {"int": 1 << 31, "bigint": 1 << 63}
 _WRITTEN = {
     "boolean": "true or false",
@@ -92,7 +112,9 @@ def _unfit(text: str, column: Column) -> SchemaError:
 
 
 def quoted(text: str) -> str:
-    """A text inside an error: whatever a file had there, it stays one line of a length that can be read."""
+    """A text inside an error: whatever a file had there, it stays one line of a length that can be
+    read.
+    """
     return repr(text if len(text) <= _SHOWN else text[:_SHOWN] + "...")
 
 
@@ -105,8 +127,11 @@ def from_json(value: Any, column: Column) -> Any:
     if value is None:
         return None
     name = column.type.name
-    if isinstance(value, bool) != (name == "boolean") or not isinstance(value, _JSON.get(name, (str,))):
-        raise _unfit(str(value) if isinstance(value, Decimal) else to_text(value), column)  # 1e999999999 has a billion digits
+    if isinstance(value, bool) != (name == "boolean") or not isinstance(
+        value, _JSON.get(name, (str,))
+    ):
+        # 1e999999999 has a billion digits
+        raise _unfit(str(value) if isinstance(value, Decimal) else to_text(value), column)
     return value if isinstance(value, bool) else from_text(str(value), column)
 
 
@@ -132,9 +157,13 @@ def parse_json(text: str) -> Any:
     try:
         return json.loads(text, parse_float=Decimal, object_pairs_hook=_object)
     except json.JSONDecodeError as error:
-        raise SchemaError(f"this is not valid JSON: {error.msg} at character {error.pos + 1}") from None
+        raise SchemaError(
+            f"this is not valid JSON: {error.msg} at character {error.pos + 1}"
+        ) from None
     except (ValueError, InvalidOperation):
-        raise SchemaError("a number in this JSON has too many digits: no column can hold it") from None
+        raise SchemaError(
+            "a number in this JSON has too many digits: no column can hold it"
+        ) from None
     except RecursionError:
         raise SchemaError("this JSON is nested too deeply: a row is one flat object") from None
 
@@ -152,7 +181,10 @@ def row_from_json(data: Any, schema: Schema) -> Row:
     """A JSON object as a row; names in any case, unknown ones are refused."""
     if not isinstance(data, Mapping):
         raise SchemaError(f"expected a JSON object with the columns {', '.join(schema.names)}")
-    return {column.name: from_json(value, column) for column, value in ((_column(name, schema), v) for name, v in data.items())}
+    return {
+        column.name: from_json(value, column)
+        for column, value in ((_column(name, schema), v) for name, v in data.items())
+    }
 
 
 def row_from_pairs(pairs: Sequence[str], schema: Schema) -> Row:
@@ -161,7 +193,10 @@ def row_from_pairs(pairs: Sequence[str], schema: Schema) -> Row:
     for pair in pairs:
         name, equals, text = pair.partition("=")
         if not equals:
-            raise SchemaError(f"{quoted(pair)} is neither a JSON object nor name=value: write {schema.names[0]}=...")
+            raise SchemaError(
+                f"{quoted(pair)} is neither a JSON object nor name=value: write"
+                f" {schema.names[0]}=..."
+            )
         column = _column(name, schema)
         if column.name in row:
             raise given_twice(name)
@@ -173,8 +208,14 @@ def key_from_texts(texts: Sequence[str], schema: Schema) -> tuple[Any, ...]:
     """The values of the first key columns, as many as there are texts."""
     columns = schema.key_columns
     if len(texts) > len(columns):
-        raise SchemaError(f"the key is ({', '.join(schema.key)}): give at most {len(columns)} value(s), not {len(texts)}")
-    return tuple(None if text == NULL else from_text(text, column) for text, column in zip(texts, columns, strict=False))
+        raise SchemaError(
+            f"the key is ({', '.join(schema.key)}): give at most {len(columns)} value(s), not"
+            f" {len(texts)}"
+        )
+    return tuple(
+        None if text == NULL else from_text(text, column)
+        for text, column in zip(texts, columns, strict=False)
+    )
 
 
 def _column(name: str, schema: Schema) -> Column:
@@ -185,7 +226,9 @@ def _column(name: str, schema: Schema) -> Column:
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON can say it: decimals as text (exact), times as ISO 8601, bytes as hexadecimal digits."""
+    """A value as JSON can say it: decimals as text (exact), times as ISO 8601, bytes as hexadecimal
+    digits.
+    """
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if isinstance(value, datetime):

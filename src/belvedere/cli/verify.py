@@ -1,4 +1,6 @@
-"""belvedere verify: recompute views with Spark SQL and compare; repair what is wrong, if told to."""
+"""belvedere verify: recompute views with Spark SQL and compare; repair what is
+wrong, if told to.
+"""
 
 from __future__ import annotations
 
@@ -23,10 +25,20 @@ KINDS = ("missing", "extra", "different")
 
 def verify(
     ctx: typer.Context,
-    names: Annotated[list[str] | None, typer.Argument(metavar="VIEW", help="Views; all if none is named.", show_default=False)] = None,
-    repair: Annotated[bool, typer.Option("--repair", help="Show what a repair would change; with --yes, change it.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="With --repair: really correct the wrong rows.")] = False,
-    limit: Annotated[int, typer.Option(min=0, metavar="N", help="How many wrong rows of a view to list.")] = 10,
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="VIEW", help="Views; all if none is named.", show_default=False),
+    ] = None,
+    repair: Annotated[
+        bool,
+        typer.Option("--repair", help="Show what a repair would change; with --yes, change it."),
+    ] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="With --repair: really correct the wrong rows.")
+    ] = False,
+    limit: Annotated[
+        int, typer.Option(min=0, metavar="N", help="How many wrong rows of a view to list.")
+    ] = 10,
     master: Master = MASTER,
     conf: Conf = None,
     json: Json = False,
@@ -38,11 +50,16 @@ def verify(
     if yes and not repair:
         raise typer.BadParameter("it belongs to --repair", param_hint="--yes")
     with database(ctx, master, conf) as db:
-        wanted = [db.state().view(name).name for name in names or [v.name for v in db.state().views.values()]]
+        wanted = [
+            db.state().view(name).name
+            for name in names or [v.name for v in db.state().views.values()]
+        ]
         found = [_checked(db, name, repair and yes) for name in wanted]
     if json:
         listed = [{**asdict(v), "ok": v.ok} for v in found]
-        typer.echo(to_json({"ok": all(v.ok for v in found), "repaired": repair and yes, "views": listed}))
+        typer.echo(
+            to_json({"ok": all(v.ok for v in found), "repaired": repair and yes, "views": listed})
+        )
     else:
         _show(found, console(), limit, repair, yes)
     if any(v.problem or (not v.ok and not (repair and yes)) for v in found):
@@ -73,7 +90,10 @@ def _outcome(found: list[Verification], yes: bool) -> str:
         return "there is nothing to repair"
     if yes:
         return f"[green]{plural(wrong, 'row')} corrected[/green]"
-    return f"[yellow]nothing was changed[/yellow]: --repair --yes would correct {plural(wrong, 'row')} as shown above"
+    return (
+        f"[yellow]nothing was changed[/yellow]: --repair --yes would correct {plural(wrong, 'row')}"
+        " as shown above"
+    )
 
 
 def verdicts(found: list[Verification]) -> Table:
@@ -81,8 +101,17 @@ def verdicts(found: list[Verification]) -> Table:
     table = new_table("", "view", "epoch", "rows", *KINDS, "", right=("epoch", "rows", *KINDS))
     for v in found:
         mark = Text("✓", "bold green") if v.ok else Text("✗", "bold red")
-        counts = (Text(f"{v.counts.get(kind, 0):,}", "bold red" if v.counts.get(kind) else "dim") for kind in KINDS)
-        said = Text(v.problem, "red") if v.problem else Text("equal", "green") if v.ok else Text("wrong", "red")
+        counts = (
+            Text(f"{v.counts.get(kind, 0):,}", "bold red" if v.counts.get(kind) else "dim")
+            for kind in KINDS
+        )
+        said = (
+            Text(v.problem, "red")
+            if v.problem
+            else Text("equal", "green")
+            if v.ok
+            else Text("wrong", "red")
+        )
         table.add_row(mark, Text(v.view, "bold"), f"{v.epoch:,}", f"{v.rows:,}", *counts, said)
     return table
 
@@ -90,7 +119,9 @@ def verdicts(found: list[Verification]) -> Table:
 def differences(v: Verification, limit: int) -> Table:
     """Wrong rows: as they are, and as they should be."""
     total = sum(v.counts.values())
-    title = f"{v.view}: {plural(total, 'wrong row')}" + (f", the first {limit}" if total > limit else "")
+    title = f"{v.view}: {plural(total, 'wrong row')}" + (
+        f", the first {limit}" if total > limit else ""
+    )
     table = new_table("", "in the view", "recomputed", title=title)
     for d in v.differences[: min(limit, SHOWN)]:
         table.add_row(d.kind, _cells(d.found, d, "red"), _cells(d.expected, d, "green"))

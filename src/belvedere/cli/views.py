@@ -23,7 +23,11 @@ def views(ctx: typer.Context, json: Json = False) -> None:
         return
     out = console()
     if not found:
-        out.print('there are no views: create one with belvedere sql "CREATE MATERIALIZED VIEW ... AS SELECT ..."', soft_wrap=True)
+        out.print(
+            'there are no views: create one with belvedere sql "CREATE MATERIALIZED VIEW ... AS'
+            ' SELECT ..."',
+            soft_wrap=True,
+        )
         return
     table = new_table("view", "state", "key", "select")
     for view in found:

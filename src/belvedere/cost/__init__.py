@@ -10,11 +10,29 @@ estimate.py   all nodes of a plan
 report.py     the answer
 text.py       the answer as text
 
-With every row in the samples the answer is exact. Else rows are scaled by what they stand for: those of a table by its share, pairs
-of a join by the product, groups by an estimate of distinct values; never beyond what is possible.
+With every row in the samples the answer is exact. Else rows are scaled by what they stand for:
+those of a table by its share, pairs of a join by the product, groups by an estimate of distinct
+values; never beyond what is possible.
 """
 
 from belvedere.cost.estimate import estimate
-from belvedere.cost.report import Cost, HeavyKey, JoinCost, JoinSide, NodeCost, SampledTable, StateSize
+from belvedere.cost.report import (
+    Cost,
+    HeavyKey,
+    JoinCost,
+    JoinSide,
+    NodeCost,
+    SampledTable,
+    StateSize,
+)
 
-__all__ = ["Cost", "HeavyKey", "JoinCost", "JoinSide", "NodeCost", "SampledTable", "StateSize", "estimate"]
+__all__ = [
+    "Cost",
+    "HeavyKey",
+    "JoinCost",
+    "JoinSide",
+    "NodeCost",
+    "SampledTable",
+    "StateSize",
+    "estimate",
+]

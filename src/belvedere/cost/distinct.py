@@ -2,14 +2,17 @@
 
 With d different values in the sample, f1 of them once, n rows of N, and the share q = n / N:
 
-    unsmoothed jackknife   d / (1 - (1 - q) f1 / n)               exact on average if all values are equally frequent
-    second order           adds f1 (1 - q) -ln(1 - q) g / q to d,  g the squared coefficient of variation of the frequencies
+    unsmoothed jackknife   d / (1 - (1 - q) f1 / n)
+                           exact on average if all values are equally frequent
+    second order           adds f1 (1 - q) -ln(1 - q) g / q to d
+                           g is the squared coefficient of variation of the frequencies
 
-(The estimator Duj2a of Haas and Stokes, 1998.) Values that are surely seen are counted apart, so that they do not make all the others
-look skewed. Which ones these are is a choice: with more than 50 rows in the sample, as the authors say, or with more than chance gives
-to equally frequent values. The first is right for a long tail, the second for a few hot values among many equal ones, where the
-first is up to four times too large; the answer is the geometric mean of both. What is certain bounds it:
-d <= D <= d - f1 + f1 / q, and D <= N.
+(The estimator Duj2a of Haas and Stokes, 1998.) Values that are surely seen are counted apart, so
+that they do not make all the others look skewed. Which ones these are is a choice: with more than
+50 rows in the sample, as the authors say, or with more than chance gives to equally frequent
+values. The first is right for a long tail, the second for a few hot values among many equal ones,
+where the first is up to four times too large; the answer is the geometric mean of both. What is
+certain bounds it: d <= D <= d - f1 + f1 / q, and D <= N.
 """
 
 from __future__ import annotations
@@ -37,11 +40,17 @@ class Distinct:
     @property
     def error(self) -> float:
         """About a standard error, relative to the estimate: the bounds are two of them away."""
-        return max(self.high - self.value, self.value - self.low) / (2 * self.value) if self.value else 0.0
+        return (
+            max(self.high - self.value, self.value - self.low) / (2 * self.value)
+            if self.value
+            else 0.0
+        )
 
 
 def distinct(counts: Ints, rows: float) -> Distinct:
-    """`counts` says how often each value stands in the sample; `rows` is how many rows the sample stands for."""
+    """`counts` says how often each value stands in the sample; `rows` is how many rows the sample
+    stands for.
+    """
     seen, total = len(counts), int(counts.sum())
     if not total or rows <= total:
         return Distinct(seen, seen, seen)
@@ -71,13 +80,14 @@ def _jackknife(counts: Ints, once: int, rows: float) -> float:
 
 
 def frequencies(counts: Ints, rows: float, values: float) -> Floats:
-    """How many rows each value of the sample has in all, without what chance adds to the largest of many counts.
+    """How many rows each value of the sample has in all, without what chance adds to the largest of
+    many counts.
 
-        count <= most   mean + (count - mean) * (variance - mean) / variance      (linear Bayes), scaled
-        count > most    count - sqrt(count)                                       surely frequent; by a standard error less, scaled
+        count <= most   mean + (count - mean) * (variance - mean) / variance  (linear Bayes), scaled
+        count > most    count - sqrt(count), scaled: surely frequent, by a standard error less
 
-    Counts of equally frequent values scatter as a Poisson distribution does, with a variance equal to the mean, and the largest of
-    k of them is below `most` (Bernstein's bound).
+    Counts of equally frequent values scatter as a Poisson distribution does, with a variance equal
+    to the mean, and the largest of k of them is below `most` (Bernstein's bound).
     """
     total = int(counts.sum())
     if not total or rows <= total:

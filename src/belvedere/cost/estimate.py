@@ -1,6 +1,7 @@
 """The cost of a plan: its nodes in order, each run over the samples of its inputs and scaled up.
 
-Conditions on sums and counts (HAVING, a join with them) see those of the sample; all else follows the rules of `joins` and `sizes`.
+Conditions on sums and counts (HAVING, a join with them) see those of the sample; all else follows
+the rules of `joins` and `sizes`.
 """
 
 from __future__ import annotations
@@ -33,8 +34,17 @@ from belvedere.sql.planned import PlannedView
 from belvedere.stores.base import Store
 
 
-def estimate(store: Store, name: str, planned: PlannedView, tables: Sequence[TableDefinition], users: Users, limit: int = LIMIT) -> Cost:
-    """The cost of a plan whose nodes are bound; `users` says which other views keep a node already."""
+def estimate(
+    store: Store,
+    name: str,
+    planned: PlannedView,
+    tables: Sequence[TableDefinition],
+    users: Users,
+    limit: int = LIMIT,
+) -> Cost:
+    """The cost of a plan whose nodes are bound; `users` says which other
+    views keep a node already.
+    """
     by_id = {t.id: t for t in tables}
     samples = take_samples(store, dict.fromkeys(planned.sources), limit)
     run = _Run(planned, by_id, samples, users, Trial(store.state.slots))
@@ -98,39 +108,72 @@ class _Run:
     def _source(self, operator: Source) -> Relation:
         table, sample = self.tables[operator.table], self.samples[operator.table]
         changes = sample.changes(table.schema)
-        return Relation((changes,) if changes.num_rows else (), sample.rows, sample.one_in == 1, 0.0, table.id, (table.name,))
+        return Relation(
+            (changes,) if changes.num_rows else (),
+            sample.rows,
+            sample.one_in == 1,
+            0.0,
+            table.id,
+            (table.name,),
+        )
 
     def _state(self, node: Node, fed: Relation) -> list[Kept]:
         """The node's state tables but that of errors."""
-        tables = [(t, w) for t, w in zip(state_tables(node), self.texts.state(node), strict=True) if t != error_table(node)]
-        return [kept(what, node.operator, table, self.trial.written.pop(table, []), fed) for table, what in tables]
+        tables = [
+            (t, w)
+            for t, w in zip(state_tables(node), self.texts.state(node), strict=True)
+            if t != error_table(node)
+        ]
+        return [
+            kept(what, node.operator, table, self.trial.written.pop(table, []), fed)
+            for table, what in tables
+        ]
 
-    def _set_operation(self, node: Node, operator: SetOperation, fed: Sequence[Relation]) -> tuple[Relation, list[Kept]]:
+    def _set_operation(
+        self, node: Node, operator: SetOperation, fed: Sequence[Relation]
+    ) -> tuple[Relation, list[Kept]]:
         emitted = tuple(self.trial.step(operator, [f.sample for f in fed]))
         keys, values = records(self.trial.written.pop(operator.table, []))
         found = compared(operator, fed, values, sum(t.num_rows for t in emitted))
         state = sized(self.texts.state(node)[0], keys, values, found.records)
         error = math.hypot(state.error, *(f.error for f in fed))
-        return Relation(emitted, found.rows, all(f.exact for f in fed), error, 0, union(fed).tables), [state]
+        return Relation(
+            emitted, found.rows, all(f.exact for f in fed), error, 0, union(fed).tables
+        ), [state]
 
     def _join(self, node: Node, join: Join, left: Relation, right: Relation) -> Relation:
         meeting = Meeting(join, left, right)
         pairs = meeting.pairs()
-        alone = [side.relation.rows - meeting.matched(i, pairs) for i, side in enumerate(meeting.sides)]
+        alone = [
+            side.relation.rows - meeting.matched(i, pairs) for i, side in enumerate(meeting.sides)
+        ]
         preserved = {"left": (LEFT,), "full": (LEFT, RIGHT)}.get(join.kind, ())
-        ports = meeting.thinned(node.id, [alone[i] if i in preserved else None for i in (LEFT, RIGHT)], pairs)
+        ports = meeting.thinned(
+            node.id, [alone[i] if i in preserved else None for i in (LEFT, RIGHT)], pairs
+        )
         emitted = tuple(self.trial.step(join, [port.sample for port in ports]))
         if join.condition is not None:
             inner = replace(join, kind="inner", identity="both")
-            pairs = meeting.satisfying(pairs, Meeting(inner, *ports), self.trial.step(inner, [port.sample for port in ports]))
-            alone = [_without_any(side.relation.rows, a, pairs) for side, a in zip(meeting.sides, alone, strict=True)]
+            pairs = meeting.satisfying(
+                pairs,
+                Meeting(inner, *ports),
+                self.trial.step(inner, [port.sample for port in ports]),
+            )
+            alone = [
+                _without_any(side.relation.rows, a, pairs)
+                for side, a in zip(meeting.sides, alone, strict=True)
+            ]
         self.joins.append(self._join_cost(node, join, meeting, pairs))
         origin = {"left": left.origin, "right": right.origin}.get(join.identity, 0)
         tables = union([left, right]).tables
         if all(port.exact for port in ports):
-            return Relation(emitted, float(sum(t.num_rows for t in emitted)), True, 0.0, origin, tables)
+            return Relation(
+                emitted, float(sum(t.num_rows for t in emitted)), True, 0.0, origin, tables
+            )
         matched = left.rows - alone[LEFT]
-        rows = {"semi": matched, "anti": alone[LEFT]}.get(join.kind, pairs + sum(alone[i] for i in preserved))
+        rows = {"semi": matched, "anti": alone[LEFT]}.get(
+            join.kind, pairs + sum(alone[i] for i in preserved)
+        )
         return Relation(emitted, rows, False, meeting.error(rows, matched), origin, tables)
 
     def _join_cost(self, node: Node, join: Join, meeting: Meeting, pairs: float) -> JoinCost:
@@ -140,9 +183,21 @@ class _Run:
             columns = tuple(self.texts.columns(self._below(node, number))[: side.arrange.key])
             matches = pairs / relation.rows if relation.rows else 0.0
             heaviest = meeting.heaviest(number)
-            sides.append(JoinSide(relation.tables, columns, round(relation.rows), round(side.keys), matches, side.arrange.unique, heaviest))
+            sides.append(
+                JoinSide(
+                    relation.tables,
+                    columns,
+                    round(relation.rows),
+                    round(side.keys),
+                    matches,
+                    side.arrange.unique,
+                    heaviest,
+                )
+            )
         shared = tuple(self.users.get(node.id, ()))
-        return JoinCost(self.texts.describe(node), sides[LEFT], sides[RIGHT], round(pairs), meeting.seen, shared)
+        return JoinCost(
+            self.texts.describe(node), sides[LEFT], sides[RIGHT], round(pairs), meeting.seen, shared
+        )
 
     def _below(self, node: Node, port: int) -> Node:
         return self.texts.by_id[node.inputs[port][0]]
@@ -151,7 +206,8 @@ class _Run:
         """Write down what the node keeps."""
         sizes = [s.size for s in state]
         if failed := self.trial.written.pop(error_table(node), []):
-            scale = state[0].scale if isinstance(node.operator, Aggregate) else fed[0].scale  # groups raise there, not rows
+            # groups raise there, not rows
+            scale = state[0].scale if isinstance(node.operator, Aggregate) else fed[0].scale
             errors, rows = failures(failed, scale)
             self.errors += rows
             sizes.append(errors.size)
@@ -159,29 +215,45 @@ class _Run:
             shared = tuple(self.users.get(node.id, ()))
             away = node.stateful and not node.local
             what, level = self.texts.describe(node), self.graph.levels[node.id]
-            self.nodes.append(NodeCost(type(node.operator).__name__, what, level, away, shared, tuple(sizes)))
+            self.nodes.append(
+                NodeCost(type(node.operator).__name__, what, level, away, shared, tuple(sizes))
+            )
 
 
 def _without_any(rows: float, alone: float, pairs: float) -> float:
-    """Rows without a pair that satisfies a condition: those without any pair, and of the others as many as get none by chance."""
+    """Rows without a pair that satisfies a condition: those without any pair, and of the others as
+    many as get none by chance.
+    """
     able = rows - alone
     return alone + able * math.exp(-pairs / able) if able else alone
 
 
-def _emitted(operator: object, fed: Relation, emitted: tuple[pa.Table, ...], state: Sequence[Kept]) -> Relation:
+def _emitted(
+    operator: object, fed: Relation, emitted: tuple[pa.Table, ...], state: Sequence[Kept]
+) -> Relation:
     """What a stateful operator with one input gives."""
     seen = sum(t.num_rows for t in emitted)
     if isinstance(operator, Aggregate):
         groups = state[0]
-        return Relation(emitted, seen * groups.scale, fed.exact, math.hypot(fed.error, groups.error), 0, fed.tables)
+        return Relation(
+            emitted,
+            seen * groups.scale,
+            fed.exact,
+            math.hypot(fed.error, groups.error),
+            0,
+            fed.tables,
+        )
     if isinstance(operator, TopK):
         rows, error = (float(seen), 0.0) if fed.exact else _first(operator, fed)
         return Relation(emitted, rows, fed.exact, error, fed.origin, fed.tables)
-    return replace(fed, sample=emitted, rows=fed.rows if emitted else 0.0)  # an arrangement; a sink emits nothing
+    # an arrangement; a sink emits nothing
+    return replace(fed, sample=emitted, rows=fed.rows if emitted else 0.0)
 
 
 def _first(operator: TopK, fed: Relation) -> tuple[float, float]:
-    """The first rows of every group: as many as the group has, at most `limit`; groups that the sample missed have one at least."""
+    """The first rows of every group: as many as the group has, at most `limit`; groups that the
+    sample missed have one at least.
+    """
     counts = np.bincount(group(fed.keys)[1])
     groups = distinct(counts, fed.rows) if operator.rows.key else Distinct(1, 1, 1)
     each = np.minimum(frequencies(counts, fed.rows, groups.value), operator.limit)

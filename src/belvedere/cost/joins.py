@@ -1,13 +1,18 @@
-"""Matches of a join: how many pairs there are, how many rows have one, and which keys have the most rows.
+"""Matches of a join: how many pairs there are, how many rows have one, and which keys have the most
+rows.
 
-With l and r the rows of a key in the samples of the two sides, S and T what a row of them stands for:
+With l and r the rows of a key in the samples of the two sides, S and T what a row of them stands
+for:
 
     pairs        sum of l r S T          a pair is in the samples if both of its rows are
-    same row     l r S, not l r S T      where both sides hold rows of one base table, a row meets itself with one chance
-    with match   the rows whose key is on the other side, times the share of that side's keys that the sample has not seen
+    same row     l r S, not l r S T      where both sides hold rows of one base table, a row meets
+                                         itself with one chance
+    with match   the rows whose key is on the other side, times the share of that side's keys that
+                 the sample has not seen
 
-A sample that is too small to have met enough pairs says nothing; then every key of the side with fewer keys is taken to be on the
-other side: pairs = L R / keys. A side with one row per key bounds the pairs by the rows of the other side.
+A sample that is too small to have met enough pairs says nothing; then every key of the side with
+fewer keys is taken to be on the other side: pairs = L R / keys. A side with one row per key bounds
+the pairs by the rows of the other side.
 """
 
 from __future__ import annotations
@@ -39,7 +44,9 @@ _ENOUGH = 10  # pairs or rows that must be in the samples to be believed
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One side of a join: rows per key in the sample (0 where a NULL keeps the key from matching), and what they stand for."""
+    """One side of a join: rows per key in the sample (0 where a NULL keeps the key from matching),
+    and what they stand for.
+    """
 
     relation: Relation
     arrange: Arrange
@@ -49,11 +56,19 @@ class Side:
     @property
     def rows(self) -> float:
         """Rows that can match."""
-        return self.relation.rows * float(self.counts.sum()) / self.relation.seen if self.relation.seen else 0.0
+        return (
+            self.relation.rows * float(self.counts.sum()) / self.relation.seen
+            if self.relation.seen
+            else 0.0
+        )
 
     @property
     def keys(self) -> float:
-        return self.rows if self.arrange.unique else distinct(self.counts[self.counts > 0], self.rows).value
+        return (
+            self.rows
+            if self.arrange.unique
+            else distinct(self.counts[self.counts > 0], self.rows).value
+        )
 
     @property
     def chance(self) -> float:
@@ -69,14 +84,21 @@ class Meeting:
         self.keys, codes = group(pa.concat_arrays([left.keys, right.keys]))
         matchable = self._matchable()
         places = codes[: left.seen], codes[left.seen :]
-        counts = [np.where(matchable, np.bincount(place, minlength=len(self.keys)), 0) for place in places]
-        self.sides = Side(left, join.left, places[LEFT], counts[LEFT]), Side(right, join.right, places[RIGHT], counts[RIGHT])
+        counts = [
+            np.where(matchable, np.bincount(place, minlength=len(self.keys)), 0) for place in places
+        ]
+        self.sides = (
+            Side(left, join.left, places[LEFT], counts[LEFT]),
+            Side(right, join.right, places[RIGHT], counts[RIGHT]),
+        )
         self.exact = left.exact and right.exact
         self.seen = int(counts[LEFT] @ counts[RIGHT])
 
     def _matchable(self) -> Mask:
         matchable = np.ones(len(self.keys), bool)
-        for column, safe in zip(self.join.left.keys.decode(self.keys), self.join.null_safe, strict=True):
+        for column, safe in zip(
+            self.join.left.keys.decode(self.keys), self.join.null_safe, strict=True
+        ):
             if column.null_count and not safe:
                 matchable &= column.is_valid().to_numpy(zero_copy_only=False)
         return matchable
@@ -96,15 +118,23 @@ class Meeting:
         return min(pairs, right.rows) if left.arrange.unique else pairs
 
     def satisfying(self, pairs: float, thinned: Meeting, emitted: Sequence[pa.Table]) -> float:
-        """Those of the pairs that satisfy a condition, when `emitted` are left of the pairs of a thinned meeting.
+        """Those of the pairs that satisfy a condition, when `emitted` are left of the pairs of a
+        thinned meeting.
 
-        Pairs of a row with itself are apart: a condition such as a.x <> b.x holds for none of them, and in samples they are many.
+        Pairs of a row with itself are apart: a condition such as a.x <> b.x holds for none of them,
+        and in samples they are many.
         """
         left = self.sides[LEFT].relation
         same = self.same * left.scale
-        itself = pc.binary_join_element_wise(left.ids, left.ids, b"") if self.same else pa.array([], pa.binary())
+        itself = (
+            pc.binary_join_element_wise(left.ids, left.ids, b"")
+            if self.same
+            else pa.array([], pa.binary())
+        )
         kept = sum(table.num_rows for table in emitted)
-        kept_same = sum(pc.sum(pc.is_in(table.column(ID), itself)).as_py() or 0 for table in emitted)
+        kept_same = sum(
+            pc.sum(pc.is_in(table.column(ID), itself)).as_py() or 0 for table in emitted
+        )
         others = max(0.0, pairs - same) * (kept - kept_same) / max(1, thinned.seen - thinned.same)
         return float(others + same * kept_same / max(1, thinned.same))
 
@@ -119,7 +149,8 @@ class Meeting:
         return pc.sum(pc.is_in(ids[LEFT].filter(able), ids[RIGHT])).as_py() or 0
 
     def error(self, rows: float, matched: float) -> float:
-        """The relative standard error of the result: counts of a key scatter by chance, and with them all pairs of the key.
+        """The relative standard error of the result: counts of a key scatter by chance, and with
+        them all pairs of the key.
 
         Rows of the left that have a match, or none, depend on what is known of the right's keys.
         """
@@ -134,7 +165,11 @@ class Meeting:
         found = math.hypot(chance, left.relation.error, right.relation.error)
         if not self.join.filters:
             return found
-        return math.hypot(found, distinct(b[b > 0].astype(np.int64), right.rows).error) * matched / max(rows, 1.0)
+        return (
+            math.hypot(found, distinct(b[b > 0].astype(np.int64), right.rows).error)
+            * matched
+            / max(rows, 1.0)
+        )
 
     def matched(self, number: int, pairs: float) -> float:
         """Rows of a side that have a match."""
@@ -155,13 +190,25 @@ class Meeting:
         if side.arrange.unique:
             return ()
         rows = frequencies(side.counts, side.rows, side.keys)
-        first = [i for i in np.argsort(-side.counts, kind="stable")[:HEAVIEST].tolist() if side.counts[i] and rows[i] >= 2]
-        values = [column.to_pylist() for column in side.arrange.keys.decode(self.keys.take(pa.array(first, pa.int64())))]
-        found: list[tuple[Any, ...]] = list(zip(*values, strict=True)) if values else [()] * len(first)
+        first = [
+            i
+            for i in np.argsort(-side.counts, kind="stable")[:HEAVIEST].tolist()
+            if side.counts[i] and rows[i] >= 2
+        ]
+        values = [
+            column.to_pylist()
+            for column in side.arrange.keys.decode(self.keys.take(pa.array(first, pa.int64())))
+        ]
+        found: list[tuple[Any, ...]] = (
+            list(zip(*values, strict=True)) if values else [()] * len(first)
+        )
         return tuple(HeavyKey(key, round(rows[i])) for key, i in zip(found, first, strict=True))
 
-    def thinned(self, salt: int, unmatched: Sequence[float | None], pairs: float) -> tuple[Relation, Relation]:
-        """The two sides for the trial: not too many pairs, and rows without a match only in the proportion that is expected.
+    def thinned(
+        self, salt: int, unmatched: Sequence[float | None], pairs: float
+    ) -> tuple[Relation, Relation]:
+        """The two sides for the trial: not too many pairs, and rows without a match only in the
+        proportion that is expected.
 
         (Where the other side is sampled, far too many rows seem to have no match.)
         """
@@ -182,5 +229,8 @@ def _thin(relation: Relation, keep: np.ndarray[Any, np.dtype[np.float64]], salt:
         return relation
     mask = ranks(relation.ids, salt) < keep * 2.0**64
     starts = np.cumsum([0, *(table.num_rows for table in relation.sample)]).tolist()
-    parts = [t.filter(pa.array(mask[a:b])) for t, a, b in zip(relation.sample, starts, starts[1:], strict=False)]
+    parts = [
+        t.filter(pa.array(mask[a:b]))
+        for t, a, b in zip(relation.sample, starts, starts[1:], strict=False)
+    ]
     return replace(relation, sample=tuple(part for part in parts if part.num_rows), exact=False)

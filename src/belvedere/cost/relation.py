@@ -2,8 +2,9 @@
 
     scale = rows / rows in the sample
 
-A relation is exact if every row is in its sample. `origin` is the base table whose keys the identities are, or 0: two relations of
-one origin hold the same base rows, so their samples are not independent. `error` is a relative standard error.
+A relation is exact if every row is in its sample. `origin` is the base table whose keys the
+identities are, or 0: two relations of one origin hold the same base rows, so their samples are not
+independent. `error` is a relative standard error.
 """
 
 from __future__ import annotations
@@ -51,12 +52,24 @@ class Relation:
     def share(self, sample: Sequence[pa.Table]) -> Relation:
         """What is left of the rows after a selection, when `sample` is left of the sample.
 
-        Of n rows of a sample m pass: the standard error is that of a proportion, sqrt((1 - m/n) / m).
+        Of n rows of a sample m pass: the standard error is that of a proportion, sqrt((1 - m/n) /
+        m).
         """
         kept = sum(table.num_rows for table in sample)
-        rows = float(kept) if self.exact else self.rows * kept / self.seen if self.seen else self.rows
-        chance = 0.0 if self.exact or not self.seen else math.sqrt((1 - kept / self.seen) / max(kept, 1))
-        return Relation(tuple(sample), rows, self.exact, math.hypot(self.error, chance), self.origin, self.tables)
+        rows = (
+            float(kept) if self.exact else self.rows * kept / self.seen if self.seen else self.rows
+        )
+        chance = (
+            0.0 if self.exact or not self.seen else math.sqrt((1 - kept / self.seen) / max(kept, 1))
+        )
+        return Relation(
+            tuple(sample),
+            rows,
+            self.exact,
+            math.hypot(self.error, chance),
+            self.origin,
+            self.tables,
+        )
 
 
 def union(parts: Sequence[Relation]) -> Relation:

@@ -1,4 +1,7 @@
-"""What EXPLAIN COST answers, as data. Numbers of records and rows are rounded estimates, exact where `exact` says so."""
+"""What EXPLAIN COST answers, as data.
+
+Numbers of records and rows are rounded estimates, exact where `exact` says so.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +50,9 @@ class HeavyKey:
 
 @dataclass(frozen=True, slots=True)
 class JoinSide:
-    """One side of a join: `matches` is what one changed row of it meets on the other side, on average."""
+    """One side of a join: `matches` is what one changed row of it meets on the other side, on
+    average.
+    """
 
     tables: tuple[str, ...]
     columns: tuple[str, ...]  # of the join key
@@ -55,7 +60,8 @@ class JoinSide:
     keys: int  # different ones
     matches: float
     unique: bool
-    heaviest: tuple[HeavyKey, ...]  # the keys with most rows on this side: what a changed row of the other side meets there
+    # the keys with most rows on this side: what a changed row of the other side meets there
+    heaviest: tuple[HeavyKey, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +83,9 @@ class SampledTable:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """`records` and `bytes` are those of new state; `errors` are rows that the view could not evaluate."""
+    """`records` and `bytes` are those of new state; `errors` are rows that the view could not
+    evaluate.
+    """
 
     view: str
     exact: bool

@@ -2,9 +2,10 @@
 
     in the sample   <=>   rank(table, key) < 2**64 / one_in
 
-The rank is a hash of the key, so a sample does not depend on the order of rows, and equal tables give equal answers. When there are
-too many rows, the share of the table with the most is halved: small tables stay whole, and every share is known exactly. The rank is
-salted with the table, so samples of two tables with the same keys are independent, as the product rule for joins asks.
+The rank is a hash of the key, so a sample does not depend on the order of rows, and equal tables
+give equal answers. When there are too many rows, the share of the table with the most is halved:
+small tables stay whole, and every share is known exactly. The rank is salted with the table, so
+samples of two tables with the same keys are independent, as the product rule for joins asks.
 
 Cost: every row is read once; memory for `limit` rows and one batch.
 """
@@ -44,17 +45,24 @@ class Sample:
     one_in: int
 
     def changes(self, schema: Schema) -> pa.Table:
-        return as_changes(schema, NetChanges(self.keys, pa.nulls(len(self.keys), pa.binary()), self.values))
+        return as_changes(
+            schema, NetChanges(self.keys, pa.nulls(len(self.keys), pa.binary()), self.values)
+        )
 
 
 def ranks(keys: pa.BinaryArray, salt: int) -> Words:
-    """Numbers that look random, spread over 64 bits: the keys' words one after the other, each well mixed into what was before."""
+    """Numbers that look random, spread over 64 bits: the keys' words one after the other, each well
+    mixed into what was before.
+    """
     packed = unpack(keys, reach=8)
     lengths = packed.ends - packed.starts
     h = lengths.astype(np.uint64)
     for done in range(0, int(lengths.max(initial=0)), 8):
         longer = np.flatnonzero(lengths > done)
-        words = packed.gather(packed.starts[longer] + done, "<u8") & _KEEP[np.minimum(lengths[longer] - done, 8)]
+        words = (
+            packed.gather(packed.starts[longer] + done, "<u8")
+            & _KEEP[np.minimum(lengths[longer] - done, 8)]
+        )
         h[longer] = _mixed(h[longer] ^ words, _WORD)
     h = _mixed(h, _LAST) ^ np.uint64(salt * _SALT & _ONES)
     return _mixed(_mixed(h ^ (h >> _HALF), _FIRST), _SECOND)
@@ -82,7 +90,13 @@ class _Growing:
         self._keep(keys, values, ranks(keys, self.table))
 
     def halve(self) -> None:
-        before, self.chunks, self.kept, self.size, self.halvings = self.chunks, [], 0, 0, self.halvings + 1
+        before, self.chunks, self.kept, self.size, self.halvings = (
+            self.chunks,
+            [],
+            0,
+            0,
+            self.halvings + 1,
+        )
         for chunk in before:
             self._keep(*chunk)
 
@@ -99,7 +113,9 @@ class _Growing:
         return Sample(self.seen, keys, values, 1 << self.halvings)
 
 
-def take_samples(store: Store, tables: Iterable[TableId], limit: int = LIMIT) -> dict[TableId, Sample]:
+def take_samples(
+    store: Store, tables: Iterable[TableId], limit: int = LIMIT
+) -> dict[TableId, Sample]:
     growing = [_Growing(table) for table in tables]
     with store.base.snapshot() as snapshot:
         for sample in growing:

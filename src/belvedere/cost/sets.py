@@ -1,8 +1,10 @@
 """Set operations: rows that stand on both sides, from samples of the two.
 
-    on both sides   those in both samples, times what the samples have not seen of either side's different rows
+    on both sides   those in both samples, times what the samples have not seen of either side's
+                    different rows
     INTERSECT       on both sides                       ALL   with the copies that both have
-    EXCEPT          the left's without these            ALL   with the copies that the right does not have
+    EXCEPT          the left's without these            ALL   with the copies that the right does
+                                                              not have
 
 Never more than the smaller side has.
 """
@@ -29,7 +31,9 @@ class Compared:
     rows: float
 
 
-def compared(operator: SetOperation, fed: Sequence[Relation], values: pa.BinaryArray, emitted: int) -> Compared:
+def compared(
+    operator: SetOperation, fed: Sequence[Relation], values: pa.BinaryArray, emitted: int
+) -> Compared:
     if all(f.exact for f in fed):
         return Compared(Distinct(len(values), len(values), len(values)), emitted)
     counts = np.frombuffer(data_of(values), np.int64).reshape(-1, 2)
@@ -40,7 +44,11 @@ def compared(operator: SetOperation, fed: Sequence[Relation], values: pa.BinaryA
         common *= side.value / max(side.low, 1.0)
     most = min(side.value for side in sides)
     common = min(common, most)
-    either = Distinct(sides[LEFT].value + sides[RIGHT].value - common, len(values), sides[LEFT].high + sides[RIGHT].high)
+    either = Distinct(
+        sides[LEFT].value + sides[RIGHT].value - common,
+        len(values),
+        sides[LEFT].high + sides[RIGHT].high,
+    )
     copies = common
     if operator.all and both.any():
         scaled = counts[both] * np.array([f.scale for f in fed])

@@ -1,8 +1,10 @@
-"""A cost as text: the new state, what each node keeps, what changed rows meet in joins, and what was sampled.
+"""A cost as text: the new state, what each node keeps, what changed rows meet in joins, and what
+was sampled.
 
     v: new state of about 1,020,000 records, 61.2 MiB; 3 levels, 3 exchanges per epoch (2 new)
 
-    KeyedSink  one record per o.id          the view's table  about 1,000,000 records  42.0 MiB  980,000 to 1,020,000
+    KeyedSink  one record per o.id          the view's table  about 1,000,000 records  42.0 MiB
+               980,000 to 1,020,000
     Arrange    rows by o.customer: o.id     rows              ...
     Arrange    one row by c.id: c.name      shared with names: nothing new
 
@@ -32,10 +34,17 @@ def shown(cost: Cost) -> str:
     exchanges = f"{_plural(cost.exchanges, 'exchange')} per epoch"
     if cost.new_exchanges != cost.exchanges:
         exchanges += f" ({cost.new_exchanges} new)"
-    state = f"new state of {about}{_plural(cost.records, 'record', cost.exact)}, {_bytes(cost.bytes)}" if cost.records else "no new state"
+    state = (
+        f"new state of {about}{_plural(cost.records, 'record', cost.exact)}, {_bytes(cost.bytes)}"
+        if cost.records
+        else "no new state"
+    )
     lines = [f"{cost.view}: {state}; {_plural(cost.levels, 'level')}, {exchanges}"]
     if cost.errors:
-        lines.append(f"{about}{_plural(cost.errors, 'row', cost.exact)} could not be evaluated: the view would be in error")
+        lines.append(
+            f"{about}{_plural(cost.errors, 'row', cost.exact)} could not be evaluated: the view"
+            " would be in error"
+        )
     lines += ["", *_aligned([row for node in cost.nodes for row in _node(node, cost.exact)])]
     for join in cost.joins:
         lines += ["", *_join(join, cost.exact)]
@@ -54,14 +63,23 @@ def _node(node: NodeCost, exact: bool) -> Iterator[tuple[str, ...]]:
             yield *lead, state.what, "none in the sample"
         else:
             bounds = f"{_rounded(state.low)} to {_rounded(state.high)}"
-            yield *lead, state.what, f"about {_plural(state.records, 'record', exact=False)}", _bytes(state.bytes), bounds
+            yield (
+                *lead,
+                state.what,
+                f"about {_plural(state.records, 'record', exact=False)}",
+                _bytes(state.bytes),
+                bounds,
+            )
         lead = "", ""
 
 
 def _aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
     """Columns as wide as their cells; the last cell of a row may be longer."""
     widths = [max((len(row[i]) for row in rows if len(row) > i + 1), default=0) for i in range(6)]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False)).rstrip() for row in rows]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False)).rstrip()
+        for row in rows
+    ]
 
 
 def _join(join: JoinCost, exact: bool) -> Iterator[str]:
@@ -69,31 +87,47 @@ def _join(join: JoinCost, exact: bool) -> Iterator[str]:
     about = "" if exact else "about "
     left, right = _name(join.left), _name(join.right)
     if left == right:  # say which is which
-        left, right = f"{left} by {', '.join(join.left.columns)}", f"{right} by {', '.join(join.right.columns)}"
+        left, right = (
+            f"{left} by {', '.join(join.left.columns)}",
+            f"{right} by {', '.join(join.right.columns)}",
+        )
     sides = [(join.left, left, join.right, right), (join.right, right, join.left, left)]
     for side, name, _, other in sides if join.left != join.right else sides[:1]:
-        yield f"  one changed row of {name} meets {about}{_average(side.matches)} of {other} on average"
+        yield (
+            f"  one changed row of {name} meets {about}{_average(side.matches)} of {other} on"
+            " average"
+        )
     if not exact and join.seen < _FEW:
         yield f"  (a guess: only {_plural(join.seen, 'pair')} of the samples met)"
     for side, name, other_side, other in sides if join.left != join.right else sides[:1]:
         yield from _heaviest(side, name, other_side, other, exact)
 
 
-def _heaviest(side: JoinSide, name: str, other: JoinSide, other_name: str, exact: bool) -> Iterator[str]:
+def _heaviest(
+    side: JoinSide, name: str, other: JoinSide, other_name: str, exact: bool
+) -> Iterator[str]:
     """What a changed row of the other side meets at worst."""
     about = "" if exact else "about "
-    keys = [" AND ".join(f"{c} = {_value(v)}" for c, v in zip(other.columns, heavy.key, strict=True)) for heavy in side.heaviest]
+    keys = [
+        " AND ".join(f"{c} = {_value(v)}" for c, v in zip(other.columns, heavy.key, strict=True))
+        for heavy in side.heaviest
+    ]
     for key, heavy in zip(keys[:1], side.heaviest, strict=False):
         touched = f"touches {about}{_plural(heavy.rows, 'row', exact)} of {name}"
         yield f"  a change of one row of {other_name}{' with ' + key if key else ''} {touched}"
     if len(keys) > 1:
-        rest = (f"{key}: {heavy.rows if exact else _round(heavy.rows):,}" for key, heavy in zip(keys[1:], side.heaviest[1:], strict=True))
+        rest = (
+            f"{key}: {heavy.rows if exact else _round(heavy.rows):,}"
+            for key, heavy in zip(keys[1:], side.heaviest[1:], strict=True)
+        )
         yield f"    next {'; '.join(rest)}"
 
 
 def _samples(cost: Cost) -> str:
     if cost.exact:
-        return "exact: every row was read: " + ", ".join(f"{t.name} {_plural(t.rows, 'row')}" for t in cost.tables)
+        return "exact: every row was read: " + ", ".join(
+            f"{t.name} {_plural(t.rows, 'row')}" for t in cost.tables
+        )
     return "estimated from samples: " + ", ".join(map(_sample, cost.tables))
 
 
@@ -110,7 +144,13 @@ def _name(side: JoinSide) -> str:
 def _value(value: Any) -> str:
     if value is None:
         return "NULL"
-    return "'" + value.replace("'", "''") + "'" if isinstance(value, str) else value.hex() if isinstance(value, bytes) else str(value)
+    return (
+        "'" + value.replace("'", "''") + "'"
+        if isinstance(value, str)
+        else value.hex()
+        if isinstance(value, bytes)
+        else str(value)
+    )
 
 
 def _average(matches: float) -> str:

@@ -1,8 +1,9 @@
 """A trial: the real operators over samples, as in the first epoch of a view.
 
-Before the first epoch there is nothing, so all reads as of e-1 find nothing, and what is written is the whole state. So a trial
-needs no store: a blank shard answers reads and takes notes of writes. Slots are those of the real store, because a few records (the
-counters of error tables) stand once in every slot.
+Before the first epoch there is nothing, so all reads as of e-1 find nothing, and what is written is
+the whole state. So a trial needs no store: a blank shard answers reads and takes notes of writes.
+Slots are those of the real store, because a few records (the counters of error tables) stand once
+in every slot.
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ class Blank:
     def get_many(self, table: TableId, keys: pa.BinaryArray) -> pa.BinaryArray:
         return pa.nulls(len(keys), pa.binary())
 
-    def scan(self, table: TableId, low: bytes, high: bytes | None, reverse: bool = False) -> Iterator[tuple[bytes, bytes]]:
+    def scan(
+        self, table: TableId, low: bytes, high: bytes | None, reverse: bool = False
+    ) -> Iterator[tuple[bytes, bytes]]:
         return iter(())
 
     def scan_batches(
@@ -44,7 +47,11 @@ class Blank:
         return iter(())
 
     def scan_prefixes(
-        self, table: TableId, prefixes: pa.BinaryArray, limit: int | None = None, batch: int = 100_000
+        self,
+        table: TableId,
+        prefixes: pa.BinaryArray,
+        limit: int | None = None,
+        batch: int = 100_000,
     ) -> Iterator[tuple[npt.NDArray[np.int64], pa.BinaryArray, pa.BinaryArray]]:
         return iter(())
 
@@ -77,13 +84,17 @@ class Trial:
             inbox[slot_of(GLOBAL, self.slots)] = {0: [operator.start()]}
         for port, batches in enumerate(ports):
             for batch in batches:
-                for part, table in enumerate(operator.prepare(port, batch), port if len(ports) > 1 else 0):
+                for part, table in enumerate(
+                    operator.prepare(port, batch), port if len(ports) > 1 else 0
+                ):
                     for slot, rows in self._by_slot(table, KEY):
                         inbox.setdefault(slot, {}).setdefault(part, []).append(rows)
         emitted = []
         for slot, parts in sorted(inbox.items()):
             all_parts = [parts.get(i, []) for i in range(max(len(ports), max(parts) + 1))]
-            emitted += [batch for batch in operator.step(self._shard(slot), all_parts) if batch.num_rows]
+            emitted += [
+                batch for batch in operator.step(self._shard(slot), all_parts) if batch.num_rows
+            ]
         return emitted
 
     def _shard(self, slot: int) -> Shard:
@@ -98,5 +109,8 @@ class Trial:
 def records(writes: Sequence[Write]) -> tuple[pa.BinaryArray, pa.BinaryArray]:
     """The records that writes leave behind."""
     empty = pa.array([], pa.binary())
-    keys, values = pa.concat_arrays([empty, *(w.keys for w in writes)]), pa.concat_arrays([empty, *(w.values for w in writes)])
+    keys, values = (
+        pa.concat_arrays([empty, *(w.keys for w in writes)]),
+        pa.concat_arrays([empty, *(w.values for w in writes)]),
+    )
     return keys.filter(values.is_valid()), values.drop_null()

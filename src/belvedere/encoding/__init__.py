@@ -10,7 +10,8 @@
     order.py        the order of many byte strings at once
     scalars.py      Python values as the integers they are stored as, and back
 
-Everything here but order.py is persisted: a change of any byte is a change of the store's format version.
+Everything here but order.py is persisted: a change of any byte is a change of the store's format
+version.
 """
 
 from belvedere.encoding.keys import MAX_KEY, KeyCodec, prefix_range, too_long

@@ -32,23 +32,41 @@ class Packed:
     ends: npt.NDArray[np.int64]
 
     def gather(self, at: npt.NDArray[np.int64], dtype: str | np.dtype[Any]) -> Numbers:
-        """The words of a dtype that begin at bytes `at`; words near the end may run into the padding."""
+        """The words of a dtype that begin at bytes `at`; words near the end may run into the
+        padding.
+        """
         kind = np.dtype(dtype)
-        element = kind if kind.names is None else np.dtype((np.void, kind.itemsize))  # numpy copies opaque records 4 times faster
-        words: Numbers = np.ndarray((len(self.data) - kind.itemsize + 1,), element, self.data, 0, (1,))
+        # numpy copies opaque records 4 times faster
+        element = kind if kind.names is None else np.dtype((np.void, kind.itemsize))
+        words: Numbers = np.ndarray(
+            (len(self.data) - kind.itemsize + 1,), element, self.data, 0, (1,)
+        )
         return words[at].view(kind)
 
-    def slices(self, starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64], valid: Mask | None, kind: pa.DataType) -> pa.Array:
-        """`data[starts[i]:ends[i]]` as strings or binaries, NULL where not valid; starts and ends must rise together."""
+    def slices(
+        self,
+        starts: npt.NDArray[np.int64],
+        ends: npt.NDArray[np.int64],
+        valid: Mask | None,
+        kind: pa.DataType,
+    ) -> pa.Array:
+        """`data[starts[i]:ends[i]]` as strings or binaries, NULL where not valid; starts and ends
+        must rise together.
+        """
         count = len(starts)
         if count == 0:
             return pa.array([], kind)
-        if (ends < starts).any() or ends.max() > len(self.data):  # Arrow would read what is not there
+        # Arrow would read what is not there
+        if (ends < starts).any() or ends.max() > len(self.data):
             raise ValueError("a length does not fit the bytes that are there")
         offsets = np.empty((count, 2), np.int32)
         offsets[:, 0], offsets[:, 1] = starts, ends
-        gaps = pa.Array.from_buffers(kind, 2 * count - 1, [None, pa.py_buffer(offsets), pa.py_buffer(self.data)])
-        even = pa.array(np.arange(0, 2 * count, 2, dtype=np.int32), mask=None if valid is None else ~valid)
+        gaps = pa.Array.from_buffers(
+            kind, 2 * count - 1, [None, pa.py_buffer(offsets), pa.py_buffer(self.data)]
+        )
+        even = pa.array(
+            np.arange(0, 2 * count, 2, dtype=np.int32), mask=None if valid is None else ~valid
+        )
         return gaps.take(even)
 
 
@@ -69,12 +87,19 @@ def one_array(column: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Array
     try:
         return array.cast(kind)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as cause:
-        raise SchemaError(f"a column of type {array.type} does not fit {kind}: cast the column first") from cause
+        raise SchemaError(
+            f"a column of type {array.type} does not fit {kind}: cast the column first"
+        ) from cause
 
 
-def arrays_of(columns: Sequence[pa.Array | pa.ChunkedArray], kinds: Sequence[SqlType]) -> list[pa.Array]:
+def arrays_of(
+    columns: Sequence[pa.Array | pa.ChunkedArray], kinds: Sequence[SqlType]
+) -> list[pa.Array]:
     if len(columns) != len(kinds):
-        raise SchemaError(f"there are {len(columns)} columns for {len(kinds)} types: pass one column for each type")
+        raise SchemaError(
+            f"there are {len(columns)} columns for {len(kinds)} types: pass one column for each"
+            " type"
+        )
     return [one_array(column, kind.arrow) for column, kind in zip(columns, kinds, strict=True)]
 
 
@@ -82,12 +107,17 @@ def row_count(arrays: Sequence[pa.Array], rows: int | None) -> int:
     """How many rows the columns have; without columns only the caller knows."""
     counts = {len(array) for array in arrays} | ({rows} if rows is not None else set())
     if len(counts) != 1:
-        raise SchemaError(f"the columns have {sorted(counts)} rows: pass columns of one length, or `rows` when there are no columns")
+        raise SchemaError(
+            f"the columns have {sorted(counts)} rows: pass columns of one length, or `rows` when"
+            " there are no columns"
+        )
     return counts.pop()
 
 
 def unpack(values: pa.Array | pa.ChunkedArray, reach: int) -> Packed:
-    """The values with `reach` zero bytes after the last, for words that begin at or before its end."""
+    """The values with `reach` zero bytes after the last, for words that begin
+    at or before its end.
+    """
     array = one_array(values, pa.binary())
     offsets = offsets_of(array).astype(np.int64)
     size = int(offsets[-1] - offsets[0])
@@ -107,7 +137,11 @@ def offsets_of(array: pa.Array) -> npt.NDArray[np.int32]:
 def data_of(array: pa.Array) -> npt.NDArray[np.uint8]:
     """The bytes of all values of a string or binary array, which may be a slice."""
     offsets, data = offsets_of(array), array.buffers()[2]
-    return np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)[offsets[0] : offsets[-1]]
+    return (
+        np.zeros(0, np.uint8)
+        if data is None
+        else np.frombuffer(data, np.uint8)[offsets[0] : offsets[-1]]
+    )
 
 
 def equal_length(array: pa.Array) -> int | None:
@@ -117,7 +151,10 @@ def equal_length(array: pa.Array) -> int | None:
         return None
     length = int(offsets[1] - offsets[0])
     # The sum is looked at first: it is wrong for nearly all arrays with values of other lengths.
-    if int(offsets[-1] - offsets[0]) != length * len(array) or not (np.diff(offsets) == length).all():
+    if (
+        int(offsets[-1] - offsets[0]) != length * len(array)
+        or not (np.diff(offsets) == length).all()
+    ):
         return None
     return length
 
@@ -135,10 +172,16 @@ def fixed_binary(records: Numbers, valid: Mask | None = None) -> pa.Array:
     """Records of one structured dtype as binaries, NULL where not valid."""
     count, width = len(records), records.dtype.itemsize
     if count * width > np.iinfo(np.int32).max:
-        raise SchemaError(f"{count} rows of {width} bytes do not fit one batch of 2 GiB: use smaller batches")
+        raise SchemaError(
+            f"{count} rows of {width} bytes do not fit one batch of 2 GiB: use smaller batches"
+        )
     offsets = np.arange(count + 1, dtype=np.int32) * np.int32(width)
     bits = validity(valid)
-    return pa.Array.from_buffers(pa.binary(), count, [bits, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(records))])
+    return pa.Array.from_buffers(
+        pa.binary(),
+        count,
+        [bits, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(records))],
+    )
 
 
 def validity(valid: Mask | None) -> pa.Buffer | None:
@@ -164,16 +207,27 @@ def weave(pieces: Sequence[Piece], rows: int) -> pa.Array:
     if None not in lengths and any(lengths):
         return _weave_equal(merged, lengths, rows)
     try:
-        return pc.binary_join_element_wise(*(pa.scalar(p) if isinstance(p, bytes) else p for p in merged), b"")
+        return pc.binary_join_element_wise(
+            *(pa.scalar(p) if isinstance(p, bytes) else p for p in merged), b""
+        )
     except (pa.ArrowCapacityError, pa.ArrowInvalid) as cause:
-        raise SchemaError(f"{rows} rows do not fit one batch of 2 GiB: use smaller batches") from cause
+        raise SchemaError(
+            f"{rows} rows do not fit one batch of 2 GiB: use smaller batches"
+        ) from cause
 
 
 def _weave_equal(pieces: list[Any], lengths: list[Any], rows: int) -> pa.Array:
-    """Pieces that are as long in every row: the rows are a matrix. Five times faster than the join."""
+    """Pieces that are as long in every row: the rows are a matrix.
+
+    Five times faster than the join.
+    """
     matrix, at = np.empty((rows, sum(lengths)), np.uint8), 0
     for piece, length in zip(pieces, lengths, strict=True):
-        matrix[:, at : at + length] = np.frombuffer(piece, np.uint8) if isinstance(piece, bytes) else data_of(piece).reshape(rows, length)
+        matrix[:, at : at + length] = (
+            np.frombuffer(piece, np.uint8)
+            if isinstance(piece, bytes)
+            else data_of(piece).reshape(rows, length)
+        )
         at += length
     return fixed_binary(matrix.view(f"V{matrix.shape[1]}").reshape(rows))
 

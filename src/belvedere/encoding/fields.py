@@ -11,7 +11,14 @@ from belvedere.encoding.binaries import Mask, Numbers, valid_mask, validity
 from belvedere.libraries import np, npt, pa
 from belvedere.types import SqlType
 
-_LIMBS = {"boolean": ("u1",), "int": ("u4",), "date": ("u4",), "bigint": ("u8",), "timestamp": ("u8",), "double": ("u8",)}
+_LIMBS = {
+    "boolean": ("u1",),
+    "int": ("u4",),
+    "date": ("u4",),
+    "bigint": ("u8",),
+    "timestamp": ("u8",),
+    "double": ("u8",),
+}
 _NARROW_DIGITS = 18  # 10**18 < 2**63
 
 
@@ -58,5 +65,7 @@ def _decimal_words(limbs: list[Numbers]) -> npt.NDArray[np.uint64]:
     """Arrow's 16 little-endian bytes; one limb is extended by its sign."""
     words = np.empty((len(limbs[0]), 2), np.uint64)
     words[:, 0] = limbs[-1]
-    words[:, 1] = limbs[0] if len(limbs) == 2 else (words[:, 0].view(np.int64) >> 63).view(np.uint64)
+    words[:, 1] = (
+        limbs[0] if len(limbs) == 2 else (words[:, 0].view(np.int64) >> 63).view(np.uint64)
+    )
     return words

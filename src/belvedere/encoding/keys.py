@@ -58,14 +58,17 @@ _Typed: TypeAlias = "tuple[pa.Array, SqlType]"
 class KeyCodec:
     """Keys of columns of these types.
 
-    With `normalize`, equal means equal in SQL: -0.0 is 0.0. Without, -0.0 is apart and just below 0.0.
-    All NaNs are one NaN either way.
+    With `normalize`, equal means equal in SQL: -0.0 is 0.0. Without, -0.0 is apart and just below
+    0.0. All NaNs are one NaN either way.
     """
 
     types: tuple[SqlType, ...]
     normalize: bool = True
     encode_one: Callable[[Sequence[Any]], bytes] = field(init=False, repr=False, compare=False)
-    """The key of one tuple of Python values; of fewer values than columns, the prefix of the keys that begin with them."""
+    """The key of one tuple of Python values.
+
+    Of fewer values than columns: the prefix of the keys that begin with them.
+    """
     decode_one: Callable[[bytes], tuple[Any, ...]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -75,7 +78,9 @@ class KeyCodec:
     def __reduce__(self) -> tuple[Any, ...]:
         return KeyCodec, (self.types, self.normalize)
 
-    def encode(self, columns: Sequence[pa.Array | pa.ChunkedArray], rows: int | None = None) -> pa.BinaryArray:
+    def encode(
+        self, columns: Sequence[pa.Array | pa.ChunkedArray], rows: int | None = None
+    ) -> pa.BinaryArray:
         """The keys of the rows; `rows` is needed only when there are no columns."""
         arrays = arrays_of(columns, self.types)
         count = row_count(arrays, rows)
@@ -90,16 +95,22 @@ class KeyCodec:
         try:
             return _Reader(unpack(keys, _REACH)).columns(self.types)
         except MISFIT as cause:
-            raise Damaged(f"some of {len(keys)} keys are not of ({', '.join(map(str, self.types))})") from cause
+            raise Damaged(
+                f"some of {len(keys)} keys are not of ({', '.join(map(str, self.types))})"
+            ) from cause
 
     def lengths(self, records: pa.BinaryArray) -> Positions:
-        """How long the key is that each record begins with; what follows it may be anything that does not begin with FF."""
+        """How long the key is that each record begins with; what follows it may be anything that
+        does not begin with FF.
+        """
         packed = unpack(records, _REACH)
         at = packed.starts
         for kind in self.types:
             valid = packed.gather(at, "u1") == 1
             at = at + 1
-            at = np.where(valid, at + width(kind) if width(kind) else _string_ends(packed, at) + 1, at)
+            at = np.where(
+                valid, at + width(kind) if width(kind) else _string_ends(packed, at) + 1, at
+            )
         return at - packed.starts
 
     def _plain(self, run: list[_Typed]) -> list[Piece]:
@@ -107,7 +118,11 @@ class KeyCodec:
         return [fixed_binary(_records([(kind, self._ordered(array, kind)) for array, kind in run]))]
 
     def _others(self, run: list[_Typed]) -> list[Piece]:
-        return [piece for array, kind in run for piece in (self._nullable(array, kind) if width(kind) else _variable(array))]
+        return [
+            piece
+            for array, kind in run
+            for piece in (self._nullable(array, kind) if width(kind) else _variable(array))
+        ]
 
     def _nullable(self, array: pa.Array, kind: SqlType) -> list[Piece]:
         tagged = fixed_binary(_records([(kind, self._ordered(array, kind))]), valid_mask(array))
@@ -121,7 +136,9 @@ class KeyCodec:
 
 
 def prefix_range(prefix: bytes) -> tuple[bytes, bytes]:
-    """[from, to): the keys of the tuples that begin with the values of the prefix, and no others."""
+    """[from, to): the keys of the tuples that begin with the values of
+    the prefix, and no others.
+    """
     return prefix, prefix + b"\xff"
 
 
@@ -146,7 +163,10 @@ def _records(columns: list[tuple[SqlType, list[Numbers]]]) -> Numbers:
     """A tag and big-endian limbs for each column; the tags all say value."""
     layout: list[tuple[str, str]] = []
     for i, (kind, _) in enumerate(columns):
-        layout += [(f"tag{i}", "u1"), *((f"limb{i}.{j}", ">" + dtype) for j, dtype in enumerate(limb_dtypes(kind)))]
+        layout += [
+            (f"tag{i}", "u1"),
+            *((f"limb{i}.{j}", ">" + dtype) for j, dtype in enumerate(limb_dtypes(kind))),
+        ]
     records = np.empty(len(columns[0][1][0]), np.dtype(layout))
     for i, (_, limbs) in enumerate(columns):
         records[f"tag{i}"] = 1
@@ -204,7 +224,9 @@ class _Reader:
 
 
 def _string_ends(packed: Packed, at: Positions) -> Positions:
-    """For each key the first 00 from `at` on that is not an escape, found a word at a time in all keys at once."""
+    """For each key the first 00 from `at` on that is not an escape, found a word at a time in all
+    keys at once.
+    """
     ends, seeking = at.copy(), np.arange(len(at))
     while len(seeking):
         here = ends[seeking]
@@ -220,7 +242,8 @@ def _string_ends(packed: Packed, at: Positions) -> Positions:
 def _bytes_before_zero(words: Numbers) -> Numbers:
     """How many bytes of a little-endian word precede its first zero byte; 8 when there is none.
 
-    The lowest bit of (w - 0101..) & ~w & 8080.. is in the first zero byte; the bits below it are 8 per byte before.
+    The lowest bit of (w - 0101..) & ~w & 8080.. is in the first zero byte; the bits below it are 8
+    per byte before.
     """
     zeros = (words - np.uint64(_LOW_BITS)) & ~words & np.uint64(_HIGH_BITS)
     return np.bitwise_count((zeros & (~zeros + np.uint64(1))) - np.uint64(1)) >> np.uint8(3)

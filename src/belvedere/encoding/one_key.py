@@ -87,7 +87,9 @@ def _encode_first(column: Encoder, kinds: Sequence[SqlType]) -> Callable[[Sequen
     return encode
 
 
-def _encode_all(columns: list[Encoder], kinds: Sequence[SqlType]) -> Callable[[Sequence[Any]], bytes]:
+def _encode_all(
+    columns: list[Encoder], kinds: Sequence[SqlType]
+) -> Callable[[Sequence[Any]], bytes]:
     def encode(values: Sequence[Any]) -> bytes:
         key, i = b"", 0
         try:
@@ -149,7 +151,9 @@ def _integer_encoder(kind: SqlType) -> Encoder:
     if convert is None:
         pack = struct.Struct(">BI" if size == 4 else ">BQ").pack
         return lambda value: NULL if value is None else pack(1, value + bias)
-    return lambda value: NULL if value is None else VALUE + (convert(value) + bias).to_bytes(size, "big")
+    return lambda value: (
+        NULL if value is None else VALUE + (convert(value) + bias).to_bytes(size, "big")
+    )
 
 
 def _bias(kind: SqlType) -> int:

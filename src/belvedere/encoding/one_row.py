@@ -20,7 +20,16 @@ from belvedere.errors import Damaged
 from belvedere.types import SqlType
 
 DictDecoder = Callable[[tuple[Any, ...], bytes], dict[str, Any]]
-_FORMATS = {"boolean": "?", "int": "i", "date": "i", "bigint": "q", "timestamp": "q", "double": "d", "string": "I", "binary": "I"}
+_FORMATS = {
+    "boolean": "?",
+    "int": "i",
+    "date": "i",
+    "bigint": "q",
+    "timestamp": "q",
+    "double": "d",
+    "string": "I",
+    "binary": "I",
+}
 _OWN_FIELD = {"int", "bigint", "double"}
 _BLANKS: dict[str, Any] = {
     "boolean": False,
@@ -64,7 +73,11 @@ def encoder(kinds: Sequence[SqlType]) -> Callable[[Sequence[Any]], bytes]:
 
 
 def decoder(kinds: Sequence[SqlType]) -> Callable[[bytes], tuple[Any, ...]]:
-    unpack, size, no_nulls = _layout(kinds).unpack_from, _layout(kinds).size, bytes(bitmap_size(kinds))
+    unpack, size, no_nulls = (
+        _layout(kinds).unpack_from,
+        _layout(kinds).size,
+        bytes(bitmap_size(kinds)),
+    )
     converted = [(i, _from_field(kind)) for i, kind in _converted(kinds)]
     variable = [(i, kind.name == "string") for i, kind in _variable(kinds)]
 
@@ -88,11 +101,16 @@ def decoder(kinds: Sequence[SqlType]) -> Callable[[bytes], tuple[Any, ...]]:
 
 
 @lru_cache(maxsize=256)
-def dict_decoder(kinds: tuple[SqlType, ...], columns: tuple[tuple[str, bool, int], ...]) -> DictDecoder:
-    """A function from key values and a row to a dict. For each name: whether its value is in the key, and at which place.
+def dict_decoder(
+    kinds: tuple[SqlType, ...], columns: tuple[tuple[str, bool, int], ...]
+) -> DictDecoder:
+    """A function from key values and a row to a dict.
 
-    Its source text is made for the columns, as `dataclasses` makes `__init__`: 0.3 us for a small row, where loops over the
-    columns take 1.2. Rows with NULLs or damage go through `decoder`, which knows what to do and to say.
+    For each name: whether its value is in the key, and at which place.
+
+    Its source text is made for the columns, as `dataclasses` makes `__init__`: 0.3 us for a small
+    row, where loops over the columns take 1.2. Rows with NULLs or damage go through `decoder`,
+    which knows what to do and to say.
     """
     decode, layout = decoder(kinds), _layout(kinds)
 
@@ -105,19 +123,28 @@ def dict_decoder(kinds: tuple[SqlType, ...], columns: tuple[tuple[str, bool, int
     for i, kind in _variable(kinds):
         values[i] = f"data[{ends[-1]}:e{i}]" + (".decode()" if kind.name == "string" else "")
         ends.append(f"e{i}")
-    pairs = (f"{name!r}: " + (f"key[{place}]" if in_key else values.get(place, f"f{place}")) for name, in_key, place in columns)
+    pairs = (
+        f"{name!r}: " + (f"key[{place}]" if in_key else values.get(place, f"f{place}"))
+        for name, in_key, place in columns
+    )
+    additions = "; ".join(f"{after} = {before} + f{after[1:]}" for before, after in pairwise(ends))
     source = f"""
 def made(key, data):
     try:
         {", ".join(["nulls", *fields])}, = unpack(data)
-        {"; ".join(f"{after} = {before} + f{after[1:]}" for before, after in pairwise(ends)) or "pass"}
+        {additions or "pass"}
         if nulls == no_nulls and {ends[-1]} == len(data):
             return {{{", ".join(pairs)}}}
     except misfit:
         pass
     return plain(key, data)
 """
-    names = {"unpack": layout.unpack_from, "no_nulls": bytes(bitmap_size(kinds)), "misfit": MISFIT, "plain": plain}
+    names = {
+        "unpack": layout.unpack_from,
+        "no_nulls": bytes(bitmap_size(kinds)),
+        "misfit": MISFIT,
+        "plain": plain,
+    }
     made: dict[str, Any] = names | {f"c{i}": _from_field(kind) for i, kind in _converted(kinds)}
     exec(source, made)  # the text consists of our own words, numbers and quoted names
     return cast(DictDecoder, made["made"])
@@ -135,7 +162,9 @@ def _format(kind: SqlType) -> str:
 
 def _converted(kinds: Sequence[SqlType]) -> list[tuple[int, SqlType]]:
     """The fixed-width columns whose Python value is not what `struct` wants."""
-    return [(i, kind) for i, kind in enumerate(kinds) if width(kind) and kind.name not in _OWN_FIELD]
+    return [
+        (i, kind) for i, kind in enumerate(kinds) if width(kind) and kind.name not in _OWN_FIELD
+    ]
 
 
 def _variable(kinds: Sequence[SqlType]) -> list[tuple[int, SqlType]]:
@@ -144,12 +173,20 @@ def _variable(kinds: Sequence[SqlType]) -> list[tuple[int, SqlType]]:
 
 def _to_field(kind: SqlType) -> Callable[[Any], Any]:
     convert = to_integer(kind) or int
-    return convert if width(kind) <= 8 else lambda value: convert(value).to_bytes(16, "little", signed=True)
+    return (
+        convert
+        if width(kind) <= 8
+        else lambda value: convert(value).to_bytes(16, "little", signed=True)
+    )
 
 
 def _from_field(kind: SqlType) -> Callable[[Any], Any]:
     convert = from_integer(kind) or int
-    return convert if width(kind) <= 8 else lambda raw: convert(int.from_bytes(raw, "little", signed=True))
+    return (
+        convert
+        if width(kind) <= 8
+        else lambda raw: convert(int.from_bytes(raw, "little", signed=True))
+    )
 
 
 def _take_nulls(fields: list[Any], blanks: list[Any]) -> bytes:

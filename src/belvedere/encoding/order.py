@@ -1,8 +1,9 @@
 """The order of many byte strings at once: as numbers, where 64 bits tell them apart.
 
-The keys of a batch are much alike: the same tags, the same leading digits. A byte that is the same in all of them tells nothing,
-and one that takes r values needs log2(r) bits. What is left mostly fits a word, and numpy sorts words thirty times as fast as Arrow
-sorts bytes (470,000 keys of 10 bytes: 5 ms and 140 ms; making the words takes 14). Nothing of this is stored.
+The keys of a batch are much alike: the same tags, the same leading digits. A byte that is the same
+in all of them tells nothing, and one that takes r values needs log2(r) bits. What is left mostly
+fits a word, and numpy sorts words thirty times as fast as Arrow sorts bytes (470,000 keys of 10
+bytes: 5 ms and 140 ms; making the words takes 14). Nothing of this is stored.
 """
 
 from __future__ import annotations
@@ -40,7 +41,11 @@ class Words:
         if matrix is None:
             return None
         least = matrix.min(axis=1, initial=0xFF)
-        widths = [int(span).bit_length() for span in matrix.max(axis=1, initial=0) - least] if len(values) else []
+        widths = (
+            [int(span).bit_length() for span in matrix.max(axis=1, initial=0) - least]
+            if len(values)
+            else []
+        )
         if sum(widths) > _WORD:
             return None
         numbers = np.zeros(len(values), np.uint64)
@@ -64,7 +69,8 @@ class Words:
         place = max(count - 1, 0).bit_length()
         if self.bits + place > _WORD:
             return np.argsort(self.numbers, kind="stable")
-        mixed = np.sort(self.numbers << np.uint64(place) | np.arange(count, dtype=np.uint64))  # a third of argsort's time
+        # a third of argsort's time
+        mixed = np.sort(self.numbers << np.uint64(place) | np.arange(count, dtype=np.uint64))
         return (mixed & np.uint64((1 << place) - 1)).astype(np.int64)
 
 
@@ -75,7 +81,9 @@ def stable_order(values: pa.BinaryArray) -> Ints:
 
 
 def order_by(*numbers: Ints | Mask) -> Ints:
-    """The stable permutation that sorts by these columns, the first one first; their numbers are not negative."""
+    """The stable permutation that sorts by these columns, the first one first; their numbers are
+    not negative.
+    """
     words: Words | None = Words.of_numbers(numbers[0])
     for column in numbers[1:]:
         words = None if words is None else words.then(Words.of_numbers(column))
@@ -94,10 +102,16 @@ def run_ends(first: Ints, count: int) -> Ints:
 
 
 def _by_position(values: pa.BinaryArray) -> npt.NDArray[np.uint8] | None:
-    """The bytes at position 0, 1, ... of every string, in rows; zeros behind a shorter one, and in a last row the lengths."""
+    """The bytes at position 0, 1, ... of every string, in rows; zeros behind a shorter one, and in
+    a last row the lengths.
+    """
     length = equal_length(values)
     if length is not None:
-        return np.ascontiguousarray(data_of(values).reshape(len(values), length).T) if length <= _LONGEST else None
+        return (
+            np.ascontiguousarray(data_of(values).reshape(len(values), length).T)
+            if length <= _LONGEST
+            else None
+        )
     lengths = np.diff(offsets_of(values))
     longest = int(lengths.max(initial=0))
     if longest > _LONGEST:

@@ -3,12 +3,13 @@
     row = null bitmap | fixed fields | variable parts
 
     null bitmap     one bit per column, set for NULL, column i in byte i // 8, bit i % 8
-    fixed fields    little endian, in column order: boolean 1 byte, int and date 4, bigint, timestamp
-                    and double 8, decimal 8 for p <= 18, else 16, string and binary a length of 4
+    fixed fields    little endian, in column order: boolean 1 byte, int and date 4, bigint,
+                    timestamp and double 8, decimal 8 for p <= 18, else 16, string and binary a
+                    length of 4
     variable parts  the bytes of strings and binaries, in column order
 
-Every fixed field is at the same place in every row, so a column is one gather. NULL fields are zero.
-Doubles keep their bits: -0.0 and the payload of a NaN come back as they went in.
+Every fixed field is at the same place in every row, so a column is one gather. NULL fields are
+zero. Doubles keep their bits: -0.0 and the payload of a NaN come back as they went in.
 """
 
 from __future__ import annotations
@@ -55,7 +56,9 @@ class RowCodec:
     def __reduce__(self) -> tuple[Any, ...]:
         return RowCodec, (self.types,)
 
-    def encode(self, columns: Sequence[pa.Array | pa.ChunkedArray], rows: int | None = None) -> pa.BinaryArray:
+    def encode(
+        self, columns: Sequence[pa.Array | pa.ChunkedArray], rows: int | None = None
+    ) -> pa.BinaryArray:
         """The rows as bytes, none of them NULL; `rows` is needed only when there are no columns."""
         arrays = arrays_of(columns, self.types)
         count = row_count(arrays, rows)
@@ -76,14 +79,19 @@ class RowCodec:
         try:
             return self._columns(one_array(values, pa.binary()))
         except MISFIT as cause:
-            raise Damaged(f"some of {len(values)} rows are not of ({', '.join(map(str, self.types))})") from cause
+            raise Damaged(
+                f"some of {len(values)} rows are not of ({', '.join(map(str, self.types))})"
+            ) from cause
 
     def _columns(self, array: pa.BinaryArray) -> list[pa.Array]:
         layout = _layout(self.types)
         present, packed = valid_mask(array), unpack(array, layout.itemsize)
         records = packed.gather(packed.starts, layout)
         tails = _Tails(packed, records)
-        columns = [_column(records, i, kind, _valid(records, i, present), tails) for i, kind in enumerate(self.types)]
+        columns = [
+            _column(records, i, kind, _valid(records, i, present), tails)
+            for i, kind in enumerate(self.types)
+        ]
         whole = tails.at == packed.ends
         if not (whole if present is None else whole | ~present).all():
             raise ValueError("rows are longer or shorter than their columns")
@@ -99,7 +107,8 @@ class _Tails:
 
     def column(self, i: int, valid: Mask | None, kind: pa.DataType) -> pa.Array:
         lengths = self.records[f"0.{i}"]
-        # The record of a row that is absent is made of its neighbour's bytes, so its length means nothing.
+        # The record of a row that is absent is made of its neighbour's bytes, so its length means
+        # nothing.
         ends = self.at + (lengths if valid is None else np.where(valid, lengths, 0))
         starts, self.at = self.at, ends
         return self.packed.slices(starts, ends, valid, kind)
@@ -107,7 +116,9 @@ class _Tails:
 
 @lru_cache(maxsize=4096)
 def _layout(kinds: tuple[SqlType, ...]) -> np.dtype[Any]:
-    """Limb j of column i is field `j.i`, the least significant first; the length of a string is field `0.i`."""
+    """Limb j of column i is field `j.i`, the least significant first; the length of a string is
+    field `0.i`.
+    """
     layout: list[Any] = [("nulls", "u1", (one_row.bitmap_size(kinds),))]
     for i, kind in enumerate(kinds):
         dtypes = limb_dtypes(kind) or ("u4",)

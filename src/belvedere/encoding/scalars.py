@@ -22,7 +22,10 @@ MISFIT = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, s
 
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
 FIRST_DAY, LAST_DAY = date.min.toordinal() - _EPOCH_DAY, date.max.toordinal() - _EPOCH_DAY
-FIRST_MICROSECOND, LAST_MICROSECOND = FIRST_DAY * 86_400_000_000, (LAST_DAY + 1) * 86_400_000_000 - 1
+FIRST_MICROSECOND, LAST_MICROSECOND = (
+    FIRST_DAY * 86_400_000_000,
+    (LAST_DAY + 1) * 86_400_000_000 - 1,
+)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _EPOCH_NAIVE = datetime(1970, 1, 1)
 
@@ -40,7 +43,10 @@ def from_integer(kind: SqlType) -> Callable[[int], Any] | None:
 
 
 def misfit(values: Sequence[Any], kinds: Sequence[SqlType]) -> SchemaError:
-    return SchemaError(f"{tuple(values)!r} does not fit ({', '.join(map(str, kinds))}): pass values of these types, in this order")
+    return SchemaError(
+        f"{tuple(values)!r} does not fit ({', '.join(map(str, kinds))}): pass values of these"
+        " types, in this order"
+    )
 
 
 def _days(value: date) -> int:
@@ -85,5 +91,13 @@ def _scale(kind: SqlType) -> Callable[[int], Decimal]:
     return scale
 
 
-_TO_INTEGER: dict[str, Callable[[Any], int]] = {"boolean": {False: 0, True: 1}.__getitem__, "date": _days, "timestamp": _microseconds}
-_FROM_INTEGER: dict[str, Callable[[int], Any]] = {"boolean": bool, "date": _date, "timestamp": _datetime}
+_TO_INTEGER: dict[str, Callable[[Any], int]] = {
+    "boolean": {False: 0, True: 1}.__getitem__,
+    "date": _days,
+    "timestamp": _microseconds,
+}
+_FROM_INTEGER: dict[str, Callable[[int], Any]] = {
+    "boolean": bool,
+    "date": _date,
+    "timestamp": _datetime,
+}

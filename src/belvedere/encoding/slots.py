@@ -3,15 +3,17 @@
     slot(key) = hash(key) mod count
     hash(key) = zlib.crc32(key, 0xFFFFFFFF)
 
-The hash is persisted in where keys are, so it is fixed for ever. This CRC is the one of zip files, begun with an empty register. So
-zero bytes in front of a key change nothing, and many keys are worked on together as if all were filled up to whole words in front:
+The hash is persisted in where keys are, so it is fixed for ever. This CRC is the one of zip files,
+begun with an empty register. So zero bytes in front of a key change nothing, and many keys are
+worked on together as if all were filled up to whole words in front:
 
     register = 0
     for each 8-byte little-endian word:  register = step(register xor word)
     hash = not register
 
-A step is linear: it is the xor of what each 16 bits of the word contribute, and that is looked up. Bytes of keys mostly
-begin with 1 (a value that is not NULL), so the zeros in front do not make keys equal either.
+A step is linear: it is the xor of what each 16 bits of the word contribute, and that is looked up.
+Bytes of keys mostly begin with 1 (a value that is not NULL), so the zeros in front do not make keys
+equal either.
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ from belvedere.libraries import np, npt, pa
 
 _Registers: TypeAlias = "npt.NDArray[np.uint32]"
 _ONES = 0xFFFFFFFF
-_PIECE = 1 << 14  # keys whose intermediate arrays stay in the processor's cache: nearly twice as fast as a million at once
+# keys whose intermediate arrays stay in the processor's cache: nearly twice as fast as a million at
+# once
+_PIECE = 1 << 14
 _POLYNOMIAL = 0xEDB88320
 
 
@@ -38,7 +42,9 @@ def slot_of(key: bytes, count: int) -> int:
 
 
 def slot_hash(keys: pa.BinaryArray) -> _Registers:
-    return np.concatenate([_hash_piece(keys.slice(start, _PIECE)) for start in range(0, max(len(keys), 1), _PIECE)])
+    return np.concatenate(
+        [_hash_piece(keys.slice(start, _PIECE)) for start in range(0, max(len(keys), 1), _PIECE)]
+    )
 
 
 def _hash_piece(keys: pa.BinaryArray) -> _Registers:
@@ -51,7 +57,9 @@ def _hash_piece(keys: pa.BinaryArray) -> _Registers:
     for done in range(int(words.max(initial=0))):
         left = words[longer]
         if left.min() <= done:
-            longer = np.flatnonzero(words > done) if isinstance(longer, slice) else longer[left > done]
+            longer = (
+                np.flatnonzero(words > done) if isinstance(longer, slice) else longer[left > done]
+            )
         register[longer] = _step(packed.gather(at[longer] + 8 * done, "<u8") ^ register[longer])
     return ~register
 
@@ -78,14 +86,17 @@ def _to_the_end() -> npt.NDArray[np.uint64]:
 
 @cache
 def _tables() -> list[_Registers]:
-    """What 16 bits contribute to the register at the end of their word, by their place in the word."""
+    """What 16 bits contribute to the register at the end of their word, by
+    their place in the word.
+    """
     one = np.arange(256, dtype=np.uint32)
     for _ in range(8):
-        one = np.where(one & np.uint32(1), one >> np.uint32(1) ^ np.uint32(_POLYNOMIAL), one >> np.uint32(1))
+        one = np.where(
+            one & np.uint32(1), one >> np.uint32(1) ^ np.uint32(_POLYNOMIAL), one >> np.uint32(1)
+        )
     found, register = [], np.arange(1 << 16, dtype=np.uint32)
     for byte in range(1, 9):
         register = one[register & np.uint32(0xFF)] ^ register >> np.uint32(8)
         if byte % 2 == 0:
             found.append(register)
     return found[::-1]
-

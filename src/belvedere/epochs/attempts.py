@@ -3,9 +3,10 @@
     narrow      one task, all levels
     wide        several tasks, each with some slots, and an exchange of envelopes between the stages
 
-The first stage of a wide epoch has levels 0 and 1 if every task may repeat level 0 (`EpochPlan.repeatable`), else level 0 alone.
-An epoch of one stage needs no exchange: its tasks can take the open intent from the store, so the job that runs them is
-always the same. A task that comes too late then does a part of a later epoch once more, which changes nothing (rule R5).
+The first stage of a wide epoch has levels 0 and 1 if every task may repeat level 0
+(`EpochPlan.repeatable`), else level 0 alone. An epoch of one stage needs no exchange: its tasks can
+take the open intent from the store, so the job that runs them is always the same. A task that comes
+too late then does a part of a later epoch once more, which changes nothing (rule R5).
 """
 
 from __future__ import annotations
@@ -29,18 +30,29 @@ def stages(plan: EpochPlan) -> list[range]:
 
 
 def run_stage(
-    store: Store, plan: EpochPlan, levels: range, tasks: int, number: int, incoming: Sequence[Envelope]
+    store: Store,
+    plan: EpochPlan,
+    levels: range,
+    tasks: int,
+    number: int,
+    incoming: Sequence[Envelope],
 ) -> tuple[Sequence[Envelope], list[Ack]]:
     """What task `number` of so many does in one stage; envelopes for later ones are returned."""
     slots = [slot for slot in range(plan.intent.slots) if slot % tasks == number]
-    return _run(Attempt(store, plan, slots, repeats=tasks > 1 and len(levels) > 1), levels, incoming)
+    return _run(
+        Attempt(store, plan, slots, repeats=tasks > 1 and len(levels) > 1), levels, incoming
+    )
 
 
 def run_whole(store: Store, tasks: int, number: int) -> list[Ack]:
-    """What task `number` of so many does in whatever epoch is open, which must not need an exchange."""
+    """What task `number` of so many does in whatever epoch is open, which must not need an
+    exchange.
+    """
     plan = load_plan(store, open_intent(store))
     if tasks > 1 and len(stages(plan)) > 1:
-        raise Stale(f"epoch {plan.intent.epoch} needs exchanges: this task was made for another one")
+        raise Stale(
+            f"epoch {plan.intent.epoch} needs exchanges: this task was made for another one"
+        )
     return run_stage(store, plan, range(plan.graph.depth), tasks, number, [])[1]
 
 
@@ -51,7 +63,9 @@ def checked(acks: list[Ack], intent: Intent) -> list[Ack]:
     return acks
 
 
-def _run(attempt: Attempt, levels: Iterable[int], incoming: Sequence[Envelope]) -> tuple[Sequence[Envelope], list[Ack]]:
+def _run(
+    attempt: Attempt, levels: Iterable[int], incoming: Sequence[Envelope]
+) -> tuple[Sequence[Envelope], list[Ack]]:
     """Some levels in one process, and the writes of every slot at the end."""
     acks: list[Ack] = []
     with _no_collection():
@@ -65,7 +79,9 @@ def _run(attempt: Attempt, levels: Iterable[int], incoming: Sequence[Envelope]) 
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """Lists of a million records have no cycles, but looking for some took an eighth of an epoch's time."""
+    """Lists of a million records have no cycles, but looking for some took an eighth of an epoch's
+    time.
+    """
     enabled = gc.isenabled()
     gc.disable()
     try:

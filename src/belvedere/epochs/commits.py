@@ -1,4 +1,6 @@
-"""Commits: the manifest of an epoch, only under the current fence, only for the open intent (rule R4)."""
+"""Commits: the manifest of an epoch, only under the current fence, only for the open intent (rule
+R4).
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,12 @@ from belvedere.stores.base import CatalogTransaction, Store
 KEPT_MANIFESTS = 1000
 
 
-def commit(store: Store, lease: Lease, intent: Intent, acks: Iterable[Ack], rules: Rules, now: float) -> dict[str, Any]:
-    """Write the commit manifest, move the head, let loaded views become live; returns the manifest."""
+def commit(
+    store: Store, lease: Lease, intent: Intent, acks: Iterable[Ack], rules: Rules, now: float
+) -> dict[str, Any]:
+    """Write the commit manifest, move the head, let loaded views become
+    live; returns the manifest.
+    """
     done = list(acks)
     manifest = _manifest(intent, done, now)
 
@@ -50,7 +56,10 @@ def _advance(t: CatalogTransaction, intent: Intent, acks: list[Ack]) -> None:
     for ack in acks:
         for table, slots in ack.errors.items():
             known = json.loads(t.get(f"errors/{table}") or b"{}")
-            t.put(f"errors/{table}", json.dumps({**known, **{str(slot): n for slot, n in slots.items()}}).encode())
+            t.put(
+                f"errors/{table}",
+                json.dumps({**known, **{str(slot): n for slot, n in slots.items()}}).encode(),
+            )
     if intent.load is not None:
         _loaded(t, intent.load, sum(a.changes for a in acks), intent)
     if intent.load is not None or any(a.errors for a in acks):

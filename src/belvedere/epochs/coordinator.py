@@ -5,7 +5,8 @@
     load      the next rows of a base table for views that are being built; takes turns with changes
     clean     drop what dropped views left, collect old versions, trim the log
 
-The store's ledger decides what is true; after a crash a new coordinator continues from there (rules R4, R7).
+The store's ledger decides what is true; after a crash a new coordinator continues from there (rules
+R4, R7).
 """
 
 from __future__ import annotations
@@ -35,11 +36,14 @@ from belvedere.types import Epoch, Position
 
 _TRIM_BYTES = 256 << 20  # of growth after which the log is trimmed, however few operations it has
 _CLEANING = 0.2  # seconds after an epoch for removing what was dropped
-_ATTEMPTS = 20  # of one epoch by one coordinator; a late attempt of another one can make a few of them abort
+# of one epoch by one coordinator; a late attempt of another one can make a few of them abort
+_ATTEMPTS = 20
 
 
 class Runner(Protocol):
-    """Runs the attempt or attempts of an intent somewhere and returns one ack per view manager and level."""
+    """Runs the attempt or attempts of an intent somewhere and returns one ack per view manager and
+    level.
+    """
 
     def run(self, intent: Intent) -> list[Ack]: ...
 
@@ -48,14 +52,18 @@ class Runner(Protocol):
 class Settings:
     max_rows: int = 1_000_000  # operations per epoch
     load_rows: int = 500_000  # rows per loading step
-    max_bytes: int = 128 << 20  # of what an epoch or a loading step reads; a worker needs several times as much
+    # of what an epoch or a loading step reads; a worker needs several times as much
+    max_bytes: int = 128 << 20
     history: int = 4  # committed epochs that can still be read
     trim_after: int = 200_000  # operations behind the committed vector before the log is trimmed
 
     def __post_init__(self) -> None:
         for name, value in (("max_rows", self.max_rows), ("load_rows", self.load_rows)):
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-                raise PipelineError(f"{name} is {value!r}, but an epoch has at least one row: use 1 or more, or leave it out")
+                raise PipelineError(
+                    f"{name} is {value!r}, but an epoch has at least one row: use 1 or more, or"
+                    " leave it out"
+                )
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +90,8 @@ class Coordinator:
     owner: str = field(default_factory=lambda: uuid.uuid4().hex)
     lease: Lease | None = None
     _loaded_last: bool = False
-    _first_seen: dict[int, dict[str, Position]] = field(default_factory=dict)  # the end of the log then, by group
+    # the end of the log then, by group
+    _first_seen: dict[int, dict[str, Position]] = field(default_factory=dict)
     _trimmed: int = 0
     _used: int = 0  # bytes of base tables and log when it was trimmed
 
@@ -96,8 +105,13 @@ class Coordinator:
             release(self.store, self.lease)
             self.lease = None
 
-    def step(self, limit: dict[str, Position] | None = None, decide: Decide | None = None) -> EpochReport | None:
-        """Run one epoch; None if there is nothing to do (up to `limit`, if given). `decide` may choose what it does."""
+    def step(
+        self, limit: dict[str, Position] | None = None, decide: Decide | None = None
+    ) -> EpochReport | None:
+        """Run one epoch; None if there is nothing to do (up to `limit`, if given).
+
+        `decide` may choose what it does.
+        """
         lease = self._held()
         choose = decide or (lambda *state: self._choose(limit, *state))
         intent = begin(self.store, lease, choose, self.rules, self.now())
@@ -116,39 +130,64 @@ class Coordinator:
         return _report(intent, manifest, time.perf_counter() - began, stages)
 
     def _run(self, intent: Intent) -> list[Ack]:
-        """Run the job; an attempt that met its own future is run again while the epoch is still ours."""
+        """Run the job; an attempt that met its own future is run again while the epoch is still
+        ours.
+        """
         if intent.engines != engines():
-            raise PipelineError(f"epoch {intent.epoch} was begun with {intent.engines}, here is {engines()}: finish it with those versions")
+            raise PipelineError(
+                f"epoch {intent.epoch} was begun with {intent.engines}, here is {engines()}: finish"
+                " it with those versions"
+            )
         for _ in range(_ATTEMPTS):
             try:
                 return self.runner.run(intent)
             except Stale as stale:
                 if self.store.catalog.read(read_head).epoch >= intent.epoch:
-                    raise LeaseLost(f"epoch {intent.epoch} was committed by another coordinator") from None
+                    raise LeaseLost(
+                        f"epoch {intent.epoch} was committed by another coordinator"
+                    ) from None
                 renew(self.store, self._held(), self.now())
                 reason = stale
-        raise PipelineError(f"epoch {intent.epoch} cannot be run, its attempts keep aborting: {reason}") from reason
+        raise PipelineError(
+            f"epoch {intent.epoch} cannot be run, its attempts keep aborting: {reason}"
+        ) from reason
 
     def _choose(
         self, limit: dict[str, Position] | None, state: CatalogState, active: list[ViewDefinition]
     ) -> Choice | None:
         head, status = state.head, state.status
-        loading = sorted((v for v in active if status[v.id].state == LOADING), key=lambda v: (status[v.id].group, v.id))
-        high = self._cut(head, None if loading else limit) if followed_tables(state, active) else self._end(head)
+        loading = sorted(
+            (v for v in active if status[v.id].state == LOADING),
+            key=lambda v: (status[v.id].group, v.id),
+        )
+        high = (
+            self._cut(head, None if loading else limit)
+            if followed_tables(state, active)
+            else self._end(head)
+        )
         waiting = high != head.vector
-        if loading and not (waiting and (self._loaded_last or self._comes_first(head, status[loading[0].id]))):  # they take turns
-            return Choice(LOAD, head.vector, self._next_load(loading[0], status[loading[0].id], head.epoch))
+        # they take turns
+        if loading and not (
+            waiting and (self._loaded_last or self._comes_first(head, status[loading[0].id]))
+        ):
+            return Choice(
+                LOAD, head.vector, self._next_load(loading[0], status[loading[0].id], head.epoch)
+            )
         return Choice(CHANGES, high) if waiting else None
 
     def _comes_first(self, head: Head, status: ViewStatus) -> bool:
-        """Whether changes come before loading: views that have not begun do not need what was logged before they were first seen."""
+        """Whether changes come before loading: views that have not begun do not need what was
+        logged before they were first seen.
+        """
         if status.marks:
             return False
         seen = self._first_seen.setdefault(status.group, self.store.base.end())
         return any(head.vector.get(stream, 0) < position for stream, position in seen.items())
 
     def _end(self, head: Head) -> dict[str, Position]:
-        """Nobody needs the log yet: everything before its end will be loaded from the base table."""
+        """Nobody needs the log yet: everything before its end will be loaded
+        from the base table.
+        """
         end = self.store.base.end()
         return end if any(end[s] != head.vector.get(s, 0) for s in end) else head.vector
 
@@ -159,7 +198,9 @@ class Coordinator:
         for stream in streams:
             if left <= 0 or (limit is not None and high[stream] >= limit.get(stream, 0)):
                 continue
-            end = self.store.base.cut(stream, high[stream], left, self.settings.max_bytes // len(streams))
+            end = self.store.base.cut(
+                stream, high[stream], left, self.settings.max_bytes // len(streams)
+            )
             left -= end - high[stream]
             high[stream] = end
         return high if any(high[s] != head.vector.get(s, 0) for s in high) else head.vector
@@ -169,23 +210,41 @@ class Coordinator:
         origin = next(n for n in view.nodes if n.id == status.next_origin)
         low = status.marks.get(origin.id)
         after = b"" if low is None else bytes.fromhex(low) + b"\xff"
-        high, rows = next_step(self.store, origin, epoch, after, Bound(self.settings.load_rows, self.settings.max_bytes))
+        high, rows = next_step(
+            self.store,
+            origin,
+            epoch,
+            after,
+            Bound(self.settings.load_rows, self.settings.max_bytes),
+        )
         self.store.rest()  # the rows that were counted are read by tasks, not here
-        return Load(status.group, origin.id, low, None if high is None else high.hex(), not status.marks, rows)
+        return Load(
+            status.group,
+            origin.id,
+            low,
+            None if high is None else high.hex(),
+            not status.marks,
+            rows,
+        )
 
     def _clean(self, lease: Lease) -> None:
         self._remove(remove_dropped(self.store, lease, self.now()))
         head = self.store.catalog.read(read_head)
         pinned = oldest_pin(self.store, self.now())
-        keep = min(head.epoch - self.settings.history, head.epoch if pinned is None else pinned.epoch)
+        keep = min(
+            head.epoch - self.settings.history, head.epoch if pinned is None else pinned.epoch
+        )
         if keep > 0:
             for slot in range(self.store.state.slots):
-                if self.store.state.status(slot).history_floor + self.settings.history <= keep:  # in steps, as each is a transaction
+                # in steps, as each is a transaction
+                if self.store.state.status(slot).history_floor + self.settings.history <= keep:
                     self.store.state.collect(slot, keep)
         self._trim(head.vector if pinned is None else pinned.vector)
 
     def _remove(self, tables: list[int]) -> None:
-        """What dropped views and tables left, a little of it after each epoch, so that the next one does not wait."""
+        """What dropped views and tables left, a little of it after each epoch, so that the next one
+        does not wait.
+        """
         deadline = time.monotonic() + _CLEANING
         gone: list[int] = []
         for table in tables:
@@ -199,12 +258,20 @@ class Coordinator:
         self.store.base.reclaim(max(0.0, deadline - time.monotonic()))
 
     def _dropped(self, table: int, deadline: float) -> bool:
-        """Whether nothing of a state table is left. At least a step is taken, so that it comes to an end on any disk."""
+        """Whether nothing of a state table is left.
+
+        At least a step is taken, so that it comes to an end on any disk.
+        """
         state = self.store.state
-        return all(state.drop(slot, table, max(0.0, deadline - time.monotonic())) for slot in range(state.slots))
+        return all(
+            state.drop(slot, table, max(0.0, deadline - time.monotonic()))
+            for slot in range(state.slots)
+        )
 
     def _trim(self, vector: dict[str, Position]) -> None:
-        """Drop log that every view has and no reader holds (row D9), in steps: trimming takes the writers' lock."""
+        """Drop log that every view has and no reader holds (row D9), in steps: trimming takes the
+        writers' lock.
+        """
         total = sum(vector.values())
         used, most = self.store.base.room()
         short = used - self._used >= _TRIM_BYTES or used > most // 2
@@ -245,7 +312,16 @@ class _Heartbeat:
                 return  # the commit will find out and say so
 
 
-def _report(intent: Intent, manifest: dict[str, Any], seconds: float, stages: dict[str, float]) -> EpochReport:
+def _report(
+    intent: Intent, manifest: dict[str, Any], seconds: float, stages: dict[str, float]
+) -> EpochReport:
     return EpochReport(
-        intent.epoch, intent.kind, intent.operations, manifest["changes"], seconds, stages, manifest["written"], intent.high
+        intent.epoch,
+        intent.kind,
+        intent.operations,
+        manifest["changes"],
+        seconds,
+        stages,
+        manifest["written"],
+        intent.high,
     )

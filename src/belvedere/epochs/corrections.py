@@ -9,7 +9,13 @@ from belvedere.operators.sinks import counted, counts_of
 from belvedere.stores.base import Shard, Store, Write
 
 CORRECTIONS = pa.schema(
-    [("table", pa.int64()), ("owner", pa.binary()), ("key", pa.binary()), ("value", pa.binary()), ("add", pa.int64())]
+    [
+        ("table", pa.int64()),
+        ("owner", pa.binary()),
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+        ("add", pa.int64()),
+    ]
 )  # `owner` decides the slot
 
 

@@ -33,7 +33,9 @@ class PipelineStatus:
 
 
 def interval(trigger: str | float | None) -> str | float | None:
-    """`"available_now"`, nothing, or an interval: seconds, or text such as `"500 milliseconds"` or `"2 minutes"`."""
+    """`"available_now"`, nothing, or an interval: seconds, or text such as `"500 milliseconds"` or
+    `"2 minutes"`.
+    """
     if trigger == "available_now":
         return trigger
     if not isinstance(trigger, str):
@@ -42,14 +44,19 @@ def interval(trigger: str | float | None) -> str | float | None:
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(\w+?)s?\s*", trigger)
     unit = _UNITS.get(match[2].lower()) if match else None
     if match is None or unit is None:
-        raise PipelineError(f"trigger {trigger!r} is not understood: use 'available_now', seconds, or text such as '10 seconds'")
+        raise PipelineError(
+            f"trigger {trigger!r} is not understood: use 'available_now', seconds, or text such as"
+            " '10 seconds'"
+        )
     seconds = float(match[1]) * unit
     check_seconds("trigger", seconds)
     return seconds
 
 
 class Pipeline:
-    """The handle that `start()` returns; as of Structured Streaming's queries, with epochs for batches."""
+    """The handle that `start()` returns; as of Structured Streaming's queries, with epochs for
+    batches.
+    """
 
     def __init__(self, coordinator: Coordinator, trigger: str | float | None = None) -> None:
         self._coordinator, self._trigger = coordinator, interval(trigger)
@@ -72,7 +79,9 @@ class Pipeline:
 
     @property
     def status(self) -> PipelineStatus:
-        return PipelineStatus(self._message, not self._done.is_set(), self._message.startswith("waiting"))
+        return PipelineStatus(
+            self._message, not self._done.is_set(), self._message.startswith("waiting")
+        )
 
     @property
     def last_progress(self) -> EpochReport | None:
@@ -87,16 +96,24 @@ class Pipeline:
         return self._error
 
     def stop(self, timeout: float = 60.0) -> None:
-        """Finish the epoch under way and end; raises what ended the pipeline, if something did, and Timeout if it takes longer."""
+        """Finish the epoch under way and end; raises what ended the pipeline, if something did, and
+        Timeout if it takes longer.
+        """
         check_seconds("timeout", timeout)
         self._stop.set()
         if not self.await_termination(timeout):
-            raise Timeout(f"after {timeout:g} s an epoch is still under way; the pipeline ends after it. Call stop() again to wait")
+            raise Timeout(
+                f"after {timeout:g} s an epoch is still under way; the pipeline ends after it. Call"
+                " stop() again to wait"
+            )
 
     def await_termination(self, timeout: float | None = None) -> bool:
         check_seconds("timeout", timeout)
         if not self.is_here:
-            raise PipelineError(f"this pipeline runs in process {self._process}, which started it: wait for it, or stop it, there")
+            raise PipelineError(
+                f"this pipeline runs in process {self._process}, which started it: wait for it, or"
+                " stop it, there"
+            )
         ended = self._done.wait(timeout)
         if self._error is not None:
             raise PipelineError(f"the pipeline ended: {self._error}") from self._error
@@ -109,7 +126,11 @@ class Pipeline:
         def reached() -> bool | None:
             if self._error is not None:
                 raise PipelineError(f"the pipeline ended: {self._error}") from self._error
-            return sum(Head.from_bytes(self._store.catalog.get_one("head")).vector.values()) >= position or None
+            return (
+                sum(Head.from_bytes(self._store.catalog.get_one("head")).vector.values())
+                >= position
+                or None
+            )
 
         return wait_until(reached, timeout) is True
 
@@ -136,7 +157,10 @@ class Pipeline:
                 continue
             if report is not None:
                 self._progress.append(report)
-                self._message = f"epoch {report.epoch}: {report.operations} operations in {report.seconds:.3f} s"
+                self._message = (
+                    f"epoch {report.epoch}: {report.operations} operations in"
+                    f" {report.seconds:.3f} s"
+                )
             elif self._trigger == "available_now":
                 return
             else:
@@ -156,14 +180,21 @@ class Pipeline:
         return True
 
     def _look_after_holders(self) -> None:
-        """What only some stores need: end a process that keeps a write lock, free the entries of dead readers."""
+        """What only some stores need: end a process that keeps a write lock, free the entries of
+        dead readers.
+        """
         if time.monotonic() - self._checked < 1.0:
             return
         self._checked = time.monotonic()
         store: Any = self._store
         if hasattr(store, "end_stuck_holders"):
             for process in store.end_stuck_holders(HOLDER_DEADLINE):
-                _log.warning("process %d was ended: it kept a write lock of %s for more than %g s", process, store.url, HOLDER_DEADLINE)
+                _log.warning(
+                    "process %d was ended: it kept a write lock of %s for more than %g s",
+                    process,
+                    store.url,
+                    HOLDER_DEADLINE,
+                )
         if hasattr(store, "maintain"):
             store.maintain()
 

@@ -1,7 +1,8 @@
 """An intent: exactly what an epoch does, written to the store before work starts (rules R4, R5).
 
-After a crash an open intent is run again with the same vector. It pins everything that the result depends on: the
-vector, the participating views, how far those that are being built have got, the slot count, and the versions of the engines.
+After a crash an open intent is run again with the same vector. It pins everything that the result
+depends on: the vector, the participating views, how far those that are being built have got, the
+slot count, and the versions of the engines.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ CHANGES, LOAD, REPAIR = "changes", "load", "repair"
 
 @dataclass(frozen=True, slots=True)
 class Loading:
-    """Views that are being built together: their new nodes, and per origin how far these are loaded (hex; None: completely)."""
+    """Views that are being built together: their new nodes, and per origin how far these are loaded
+    (hex; None: completely).
+    """
 
     group: int
     nodes: tuple[int, ...]
@@ -27,7 +30,9 @@ class Loading:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """A step of building a group: the rows of an origin with low < key <= high (hex; None: from the beginning, to the end)."""
+    """A step of building a group: the rows of an origin with low < key <= high (hex; None: from the
+    beginning, to the end).
+    """
 
     group: int
     origin: int
@@ -38,7 +43,9 @@ class Load:
 
     @property
     def range(self) -> tuple[bytes, bytes | None]:
-        """The half-open range of records: keys are prefix-free, so everything that begins with `low` lies below low + FF."""
+        """The half-open range of records: keys are prefix-free, so everything that begins with
+        `low` lies below low + FF.
+        """
         low = b"" if self.low is None else bytes.fromhex(self.low) + b"\xff"
         return low, None if self.high is None else bytes.fromhex(self.high) + b"\xff"
 
@@ -82,7 +89,10 @@ class Intent:
         d = json.loads(data)
         for name in ("views", "tables"):
             d[name] = tuple(d[name])
-        d["loading"] = tuple(Loading(g["group"], tuple(g["nodes"]), {int(o): m for o, m in g["marks"].items()}) for g in d["loading"])
+        d["loading"] = tuple(
+            Loading(g["group"], tuple(g["nodes"]), {int(o): m for o, m in g["marks"].items()})
+            for g in d["loading"]
+        )
         if d["load"]:
             d["load"] = Load(**d["load"])
         return cls(**d)

@@ -1,7 +1,8 @@
 """The ledger: lease, intents and commits, each one transaction in the store's catalog (rule R4).
 
     lease    one coordinator at a time; a fencing number that grows with every owner
-    begin    the intent of epoch e: only under the current fence, only if none is open, only after commit e-1
+    begin    the intent of epoch e: only under the current fence, only if none is open, only after
+             commit e-1
     commit   the manifest of epoch e: only under the current fence, only for the open intent
 
 Views join, and become live, inside these transactions, so always between two epochs (rule R7).
@@ -13,7 +14,14 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from belvedere.catalog.definitions import DROPPED, LIVE, LOADING, TableDefinition, ViewDefinition, ViewStatus
+from belvedere.catalog.definitions import (
+    DROPPED,
+    LIVE,
+    LOADING,
+    TableDefinition,
+    ViewDefinition,
+    ViewStatus,
+)
 from belvedere.catalog.loading import admit, followed_tables
 from belvedere.catalog.state import CatalogState, bump, new_id, read_head, read_state
 from belvedere.catalog.views import make_live
@@ -28,12 +36,16 @@ from belvedere.types import Position
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What the next epoch should do, decided from one reading of the catalog; the transaction checks it again."""
+    """What the next epoch should do, decided from one reading of the catalog; the transaction
+    checks it again.
+    """
 
     kind: str
     high: dict[str, Position]
     load: Load | None = None
     repair: str | None = None
+
+
 Decide = Callable[[CatalogState, list[ViewDefinition]], Choice | None]
 
 
@@ -79,19 +91,28 @@ def begin(store: Store, lease: Lease, decide: Decide, rules: Rules, now: float) 
 
 
 def _without_dropped(t: CatalogTransaction, intent: Intent) -> Intent:
-    """An open intent that is run again leaves out views that were dropped since: the way out if one of them makes it fail.
+    """An open intent that is run again leaves out views that were dropped since: the way out if one
+    of them makes it fail.
 
-    What other views share with them is written all the same, by old attempts and new ones alike (rule R5).
+    What other views share with them is written all the same, by old attempts and new ones alike
+    (rule R5).
     """
     status = {view: ViewStatus.from_bytes(t.get(f"status/{view}") or b"") for view in intent.views}
     kept = tuple(view for view in intent.views if status[view].state != DROPPED)
     if kept == intent.views:
         return intent
     loading = [status[view] for view in kept if status[view].state == LOADING]
-    smaller = replace(intent, views=kept, loading=tuple(g for g in intent.loading if any(s.group == g.group for s in loading)))
+    smaller = replace(
+        intent,
+        views=kept,
+        loading=tuple(g for g in intent.loading if any(s.group == g.group for s in loading)),
+    )
     load = intent.load
-    if load is not None and not any(s.group == load.group and load.origin in s.origins for s in loading):
-        smaller = replace(smaller, kind=CHANGES, load=None)  # nobody is left to load for: an epoch without operations
+    if load is not None and not any(
+        s.group == load.group and load.origin in s.origins for s in loading
+    ):
+        # nobody is left to load for: an epoch without operations
+        smaller = replace(smaller, kind=CHANGES, load=None)
     t.put("intent", smaller.to_bytes())
     return smaller
 
@@ -104,7 +125,9 @@ def _admit(t: CatalogTransaction) -> None:
         bump(t)
 
 
-def _loading(state: CatalogState, active: list[ViewDefinition], rules: Rules) -> tuple[Loading, ...]:
+def _loading(
+    state: CatalogState, active: list[ViewDefinition], rules: Rules
+) -> tuple[Loading, ...]:
     groups: dict[int, Loading] = {}
     for status in (state.status[v.id] for v in active):
         if status.state == LOADING:
@@ -122,12 +145,20 @@ def open_intent(store: Store) -> Intent:
 
 
 def load_plan(store: Store, intent: Intent) -> EpochPlan:
-    """The definitions that an intent names; Stale if they are gone, because then so is the epoch."""
+    """The definitions that an intent names; Stale if they are gone, because
+    then so is the epoch.
+    """
 
     def body(t: CatalogTransaction) -> tuple[list[bytes | None], list[bytes | None]]:
-        return [t.get(f"view/{view}") for view in intent.views], [t.get(f"table/{i}") for i in intent.tables]
+        return [t.get(f"view/{view}") for view in intent.views], [
+            t.get(f"table/{i}") for i in intent.tables
+        ]
 
     views, tables = store.catalog.read(body)
     if None in views or None in tables:
         raise Stale(f"epoch {intent.epoch} names definitions that are gone")
-    return EpochPlan.of(intent, [ViewDefinition.from_bytes(v) for v in views if v], [TableDefinition.from_bytes(v) for v in tables if v])
+    return EpochPlan.of(
+        intent,
+        [ViewDefinition.from_bytes(v) for v in views if v],
+        [TableDefinition.from_bytes(v) for v in tables if v],
+    )

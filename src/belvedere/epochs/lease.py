@@ -40,7 +40,9 @@ def take_lease(store: Store, owner: str, now: Callable[[], float] = time.time) -
         if old.owner != owner and old.alive(now()):
             return None
         pid = os.getpid()
-        lease = Lease(old.fence + 1, owner, socket.gethostname(), pid, start_time(pid), now() + LEASE_SECONDS)
+        lease = Lease(
+            old.fence + 1, owner, socket.gethostname(), pid, start_time(pid), now() + LEASE_SECONDS
+        )
         t.put("lease", json.dumps(asdict(lease)).encode())
         return lease
 

@@ -1,6 +1,8 @@
-"""How far a loading step goes: the state key up to which an origin has about so many rows, or bytes of them.
+"""How far a loading step goes: the state key up to which an origin has about so many rows, or bytes
+of them.
 
-Only keys are looked at. A step ends with a whole state key, so that the rows of a join key or a group are never divided.
+Only keys are looked at. A step ends with a whole state key, so that the rows of a join key or a
+group are never divided.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ from belvedere.stores.base import Store
 from belvedere.types import Epoch, SqlType
 
 _Batches = Iterable[tuple[pa.BinaryArray, pa.BinaryArray]]
-_Kept = tuple[int, tuple[SqlType, ...]]  # a state table, and the types of the state key with which its records begin
+# a state table, and the types of the state key with which its records begin
+_Kept = tuple[int, tuple[SqlType, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +41,14 @@ class Bound:
         return Bound(max(1, self.rows // parts), max(1, self.size // parts))
 
     def reached(self, batches: _Batches) -> tuple[bytes | None, int]:
-        """The key with which so much is there, or None if there is less; and how many rows were counted."""
+        """The key with which so much is there, or None if there is less; and how many rows were
+        counted.
+        """
         rows = size = 0
         for keys, values in batches:
             ends = size + np.cumsum(_lengths(keys) + _lengths(values))
-            within = min(int(np.searchsorted(ends, self.size)) + 1, self.rows - rows)  # with the row that exceeds it
+            # with the row that exceeds it
+            within = min(int(np.searchsorted(ends, self.size)) + 1, self.rows - rows)
             if within <= len(keys):
                 return bytes(keys[within - 1].as_py()), rows + within
             rows, size = rows + len(keys), int(ends[-1])
@@ -53,19 +59,33 @@ def _lengths(values: pa.BinaryArray) -> npt.NDArray[np.int64]:
     return np.asarray(pc.binary_length(values).to_numpy(zero_copy_only=False), np.int64)
 
 
-def next_step(store: Store, origin: Node, epoch: Epoch, low: bytes, most: Bound) -> tuple[bytes | None, int]:
-    """The state key at which a step that begins at `low` should end (None: at the end), and about how many rows it has."""
+def next_step(
+    store: Store, origin: Node, epoch: Epoch, low: bytes, most: Bound
+) -> tuple[bytes | None, int]:
+    """The state key at which a step that begins at `low` should end (None: at the end), and about
+    how many rows it has.
+    """
     operator = origin.operator
     if isinstance(operator, Source):
         with store.base.snapshot() as snapshot:
             return most.reached(snapshot.scan(operator.table, low, None, most.rows))
     each = most.share(store.state.slots)
-    ends = [_end(store, slot, kept, epoch, low, each) for kept in kept_tables(operator) for slot in range(store.state.slots)]
-    return min((end for end, _ in ends if end is not None), default=None), sum(count for _, count in ends)
+    ends = [
+        _end(store, slot, kept, epoch, low, each)
+        for kept in kept_tables(operator)
+        for slot in range(store.state.slots)
+    ]
+    return min((end for end, _ in ends if end is not None), default=None), sum(
+        count for _, count in ends
+    )
 
 
-def _end(store: Store, slot: int, kept: _Kept, epoch: Epoch, low: bytes, most: Bound) -> tuple[bytes | None, int]:
-    """The state key of the last of so many records of one slot, or None if it has fewer; and how many were found."""
+def _end(
+    store: Store, slot: int, kept: _Kept, epoch: Epoch, low: bytes, most: Bound
+) -> tuple[bytes | None, int]:
+    """The state key of the last of so many records of one slot, or None if it has fewer; and how
+    many were found.
+    """
     table, types = kept
     reader = store.state.reader(slot, epoch)
     try:

@@ -1,4 +1,7 @@
-"""Epochs in this process, without Spark: the same view managers, narrow or wide. For tests of operators and protocol."""
+"""Epochs in this process, without Spark: the same view managers, narrow or wide.
+
+For tests of operators and protocol.
+"""
 
 from __future__ import annotations
 

@@ -3,12 +3,13 @@
     level 0   read the log, net per row, stateless operators, partial aggregates
     level k   operators whose inputs have arrived: combine, read as of e-1, write as of e, emit
 
-The same code runs in a Spark task that owns some slots (a wide epoch, envelopes travel between tasks) and in one task that
-owns all of them (a narrow epoch, everything stays in the process). What it writes and emits is a function of the intent
-and of the state as of e-1; if it meets anything from beyond its epoch it raises Stale, before it writes (rule R1).
+The same code runs in a Spark task that owns some slots (a wide epoch, envelopes travel between
+tasks) and in one task that owns all of them (a narrow epoch, everything stays in the process). What
+it writes and emits is a function of the intent and of the state as of e-1; if it meets anything
+from beyond its epoch it raises Stale, before it writes (rule R1).
 
-Where the log has before-images, reading it takes no state, so every task may read for all slots and keep what belongs to its
-own (`repeats`): that costs less than an exchange (docs/decisions/009).
+Where the log has before-images, reading it takes no state, so every task may read for all slots and
+keep what belongs to its own (`repeats`): that costs less than an exchange (docs/decisions/009).
 """
 
 from __future__ import annotations
@@ -69,9 +70,14 @@ class Ack:
 
 
 class Attempt:
-    """One attempt of an epoch for some slots. One that `repeats` reads for all slots and keeps what is for its own."""
+    """One attempt of an epoch for some slots.
 
-    def __init__(self, store: Store, plan: EpochPlan, slots: Sequence[int], repeats: bool = False) -> None:
+    One that `repeats` reads for all slots and keeps what is for its own.
+    """
+
+    def __init__(
+        self, store: Store, plan: EpochPlan, slots: Sequence[int], repeats: bool = False
+    ) -> None:
         self.store, self.plan, self.slots, self.repeats = store, plan, tuple(slots), repeats
         self._first = not repeats or 0 in self.slots  # counts what others do as well
         self.shards: dict[int, Shard] = {}
@@ -96,7 +102,9 @@ class Attempt:
             if self.plan.graph.levels[node.id] == level:
                 self._run_node(node)
         for table, failures in self._failures.items():
-            for slot, rows in self._by_slot(pa.concat_tables(failures), self.repeats and level == 0):
+            for slot, rows in self._by_slot(
+                pa.concat_tables(failures), self.repeats and level == 0
+            ):
                 record_errors(self.shard(slot), table, rows)
         return self._outgoing, self.ack
 
@@ -116,7 +124,9 @@ class Attempt:
         if slot not in self.shards:
             if slot not in self.slots:
                 raise Stale(f"slot {slot} does not belong to this view manager")
-            self.shards[slot] = _Recording(self.store.state.shard(slot, self.plan.intent.epoch), self)
+            self.shards[slot] = _Recording(
+                self.store.state.shard(slot, self.plan.intent.epoch), self
+            )
         return self.shards[slot]
 
     def _run_node(self, node: Node) -> None:
@@ -132,14 +142,25 @@ class Attempt:
                 self.ack.changes += changes.num_rows if self._first else 0
                 self._send(node, [changes])
         else:
-            self._send(node, (b for slot, parts in self._parts(node) for b in operator.step(self.shard(slot), parts)))
+            self._send(
+                node,
+                (
+                    b
+                    for slot, parts in self._parts(node)
+                    for b in operator.step(self.shard(slot), parts)
+                ),
+            )
             if load is not None and load.origin == node.id:
                 self._send(node, self._loaded(node))
-        self.ack.took("maintain", began + self.ack.seconds.get("compute", 0.0) - computed)  # stateless operators count apart
+        # stateless operators count apart
+        self.ack.took("maintain", began + self.ack.seconds.get("compute", 0.0) - computed)
 
     def _parts(self, node: Node) -> list[tuple[int, list[list[pa.Table]]]]:
         inbox = self._inbox.pop(node.id, {})
-        return [(slot, [parts.get(i, []) for i in range(max(len(node.inputs), max(parts) + 1))]) for slot, parts in sorted(inbox.items())]
+        return [
+            (slot, [parts.get(i, []) for i in range(max(len(node.inputs), max(parts) + 1))])
+            for slot, parts in sorted(inbox.items())
+        ]
 
     def _loaded(self, node: Node) -> Iterable[pa.Table]:
         """The rows of an origin for the group that is being built from it."""
@@ -151,7 +172,9 @@ class Attempt:
                 yield batch
 
     def _send(self, node: Node, batches: Iterable[pa.Table]) -> None:
-        """Pass on what a node emits, in batches: small ones are joined, so that operators are not called for a few rows."""
+        """Pass on what a node emits, in batches: small ones are joined, so that operators are not
+        called for a few rows.
+        """
         waiting: list[pa.Table] = []
         rows = size = 0
         for batch in batches:
@@ -181,7 +204,11 @@ class Attempt:
     def _pass_on(self, origin: _Emitted, node: Node, changes: pa.Table, audience: int) -> None:
         """Give changes to the consumers of an audience, through the stateless operators between."""
         consumers = self.plan.graph.consumers[node.id]
-        selects = [(c, c.operator) for c in consumers if isinstance(c.operator, Select) and audience in self.plan.reached[c.id]]
+        selects = [
+            (c, c.operator)
+            for c in consumers
+            if isinstance(c.operator, Select) and audience in self.plan.reached[c.id]
+        ]
         results = apply_all([select for _, select in selects], changes)
         for consumer, select in selects:
             began = time.perf_counter()
@@ -194,8 +221,15 @@ class Attempt:
         for consumer in consumers:
             if isinstance(consumer.operator, Select):
                 continue
-            if audience == self.plan.audience[node.id if consumer.derived else consumer.id] and self.plan.active(consumer):
-                self._prepare(node, consumer, changes, self.repeats and isinstance(origin.node.operator, Source))
+            if audience == self.plan.audience[
+                node.id if consumer.derived else consumer.id
+            ] and self.plan.active(consumer):
+                self._prepare(
+                    node,
+                    consumer,
+                    changes,
+                    self.repeats and isinstance(origin.node.operator, Source),
+                )
 
     def _prepare(self, node: Node, consumer: Node, changes: pa.Table, repeated: bool) -> None:
         level = self.plan.graph.levels[consumer.id]
@@ -211,7 +245,9 @@ class Attempt:
         if envelope.level > self._level:
             self._outgoing.append(envelope)
         else:
-            self._inbox.setdefault(envelope.node, {}).setdefault(envelope.slot, {}).setdefault(envelope.part, []).append(envelope.table)
+            self._inbox.setdefault(envelope.node, {}).setdefault(envelope.slot, {}).setdefault(
+                envelope.part, []
+            ).append(envelope.table)
 
     def _by_slot(self, table: pa.Table, repeated: bool) -> list[tuple[int, pa.Table]]:
         """The rows of each slot; of rows that every task has, only those of our slots."""
@@ -221,22 +257,35 @@ class Attempt:
         place = slots_of(keys, self.plan.intent.slots)
         found = np.unique(place).tolist()
         if len(found) > 1 or repeated:
-            return [(slot, table.filter(pa.array(place == slot))) for slot in found if not repeated or slot in self.slots]
+            return [
+                (slot, table.filter(pa.array(place == slot)))
+                for slot in found
+                if not repeated or slot in self.slots
+            ]
         return [(found[0], table)]
 
     def _first_rows(self, level: int) -> list[Envelope]:
         """A global aggregate has its row from the beginning, also over an empty table."""
         load = self.plan.intent.load
-        if level or load is None or not load.first or (slot := slot_of(GLOBAL, self.plan.intent.slots)) not in self.slots:
+        if (
+            level
+            or load is None
+            or not load.first
+            or (slot := slot_of(GLOBAL, self.plan.intent.slots)) not in self.slots
+        ):
             return []
         return [
             Envelope(self.plan.graph.levels[n.id], slot, n.id, 0, n.operator.start())
             for n in self.plan.graph.nodes
-            if isinstance(n.operator, Aggregate) and not n.operator.groups and self.plan.audience[n.id] == load.group
+            if isinstance(n.operator, Aggregate)
+            and not n.operator.groups
+            and self.plan.audience[n.id] == load.group
         ]
 
     def _maintain_deltas(self) -> None:
-        """Bring every delta view up to date, used or not: its table has no other record of the rows before."""
+        """Bring every delta view up to date, used or not: its table has no other record of the rows
+        before.
+        """
         began = time.perf_counter()
         intent = self.plan.intent
         if intent.kind == LOAD:
@@ -244,13 +293,19 @@ class Attempt:
             origin = next(n.operator for n in self.plan.graph.nodes if n.id == intent.load.origin)
             if isinstance(origin, Source):
                 table = self.plan.tables[origin.table]
-                self._net = {table.id: source.read_load(self.store, table, intent, intent.load, self.slots, self.shard)}
+                self._net = {
+                    table.id: source.read_load(
+                        self.store, table, intent, intent.load, self.slots, self.shard
+                    )
+                }
         else:
             slots = range(intent.slots) if self.repeats else self.slots
             found, self.ack.last_time = source.read_operations(self.store, intent, slots)
             self.ack.operations = intent.operations
             self._net = {
-                t: source.with_before(self.plan.tables[t], changes, self.slots, intent.slots, self.shard)
+                t: source.with_before(
+                    self.plan.tables[t], changes, self.slots, intent.slots, self.shard
+                )
                 for t, changes in sorted(found.items())
                 if len(changes)
             }
@@ -277,13 +332,20 @@ class _Emitted:
         return self.node.operator.state_key(self.changes)  # type: ignore[union-attr]  # sinks emit nothing
 
     def owned(self, errors: pa.Table) -> pa.Table:
-        """Error rows of these changes with the key whose slot owns them: a row is found there again when it is retracted."""
-        weights, ids = self.changes.column(WEIGHT).to_numpy(), self.changes.column(ID).combine_chunks()
+        """Error rows of these changes with the key whose slot owns them: a row is found there again
+        when it is retracted.
+        """
+        weights, ids = (
+            self.changes.column(WEIGHT).to_numpy(),
+            self.changes.column(ID).combine_chunks(),
+        )
         signs = errors.column(WEIGHT).to_numpy()
         place = np.zeros(errors.num_rows, np.int64)
         for sign in (-1, 1):
             mine, theirs = np.flatnonzero(weights == sign), np.flatnonzero(signs == sign)
-            found = pc.index_in(errors.column(ID).combine_chunks().take(pa.array(theirs)), ids.take(pa.array(mine)))
+            found = pc.index_in(
+                errors.column(ID).combine_chunks().take(pa.array(theirs)), ids.take(pa.array(mine))
+            )
             place[theirs] = mine[found.to_numpy(zero_copy_only=False)] if len(theirs) else mine[:0]
         return errors.append_column(KEY, self.keys.take(pa.array(place)))
 
@@ -301,10 +363,24 @@ class _Recording:
     def write(self, write: Write) -> None:
         self._attempt.written[(self.slot, write.table)] = write
         if write.table in self._attempt.plan.error_tables and write.keys[0].as_py() == COUNTER:
-            self._attempt.ack.errors.setdefault(write.table, {})[self.slot] = COUNT.unpack(write.values[0].as_py())[0]
+            self._attempt.ack.errors.setdefault(write.table, {})[self.slot] = COUNT.unpack(
+                write.values[0].as_py()
+            )[0]
         self._shard.write(write)
 
 
 def ack_to_json(ack: Ack) -> dict[str, Any]:
-    data = {"epoch": ack.epoch, "level": ack.level, "slots": list(ack.slots), "operations": ack.operations, "changes": ack.changes}
-    return {**data, "written": ack.written, "errors": ack.errors, "seconds": ack.seconds, "last_time": ack.last_time}
+    data = {
+        "epoch": ack.epoch,
+        "level": ack.level,
+        "slots": list(ack.slots),
+        "operations": ack.operations,
+        "changes": ack.changes,
+    }
+    return {
+        **data,
+        "written": ack.written,
+        "errors": ack.errors,
+        "seconds": ack.seconds,
+        "last_time": ack.last_time,
+    }

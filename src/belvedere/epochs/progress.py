@@ -1,4 +1,6 @@
-"""How far views that are being built have got: rows of about so many, and about how long the rest will take."""
+"""How far views that are being built have got: rows of about so many, and about how long the rest
+will take.
+"""
 
 from __future__ import annotations
 
@@ -25,14 +27,18 @@ class Progress:
         return max(self.total - self.rows, 0)
 
 
-def progress(store: Store, state: CatalogState, status: ViewStatus, manifests: Sequence[dict[str, Any]]) -> Progress:
+def progress(
+    store: Store, state: CatalogState, status: ViewStatus, manifests: Sequence[dict[str, Any]]
+) -> Progress:
     """Of the group of views that are built together with a view of this status."""
     if status.state != LOADING:
         return Progress(status.loaded, 0, None)
     sizes = [_rows(store, state, node) for node in _origins(state, status.group).values()]
     total = 0 if None in sizes else max(sum(size or 0 for size in sizes), status.loaded)
     rate = _rate(manifests)
-    return Progress(status.loaded, total, (total - status.loaded) / rate if total and rate else None)
+    return Progress(
+        status.loaded, total, (total - status.loaded) / rate if total and rate else None
+    )
 
 
 def _origins(state: CatalogState, group: int) -> dict[int, Node]:
@@ -46,7 +52,9 @@ def _origins(state: CatalogState, group: int) -> dict[int, Node]:
 
 
 def _rows(store: Store, state: CatalogState, origin: Node) -> int | None:
-    """About how many rows an origin has; a join as many as its larger side, until it is known better."""
+    """About how many rows an origin has; a join as many as its larger side, until it is known
+    better.
+    """
     operator = origin.operator
     if isinstance(operator, Source):
         table = next(t for t in state.tables.values() if t.id == operator.table)
@@ -59,7 +67,9 @@ def _records(store: Store, table: int) -> int:
 
 
 def _rate(manifests: Sequence[dict[str, Any]]) -> float | None:
-    """Rows per second of the loading steps among recent epochs; what was done between them counts as their time."""
+    """Rows per second of the loading steps among recent epochs; what was done between them counts
+    as their time.
+    """
     steps = [m for m in manifests if m["kind"] == LOAD]
     if not steps:
         return None

@@ -1,7 +1,9 @@
-"""Repair: correct exactly the wrong records of a view, in an epoch with an intent of its own (rule R7).
+"""Repair: correct exactly the wrong records of a view, in an epoch with an intent of its own (rule
+R7).
 
-The view is verified under the lease, so no epoch runs between the comparison and the correction. The corrections are put into
-the catalog first; attempts of the epoch read them there, so a retry writes the same.
+The view is verified under the lease, so no epoch runs between the comparison and the correction.
+The corrections are put into the catalog first; attempts of the epoch read them there, so a retry
+writes the same.
 """
 
 from __future__ import annotations
@@ -39,7 +41,10 @@ def repair(coordinator: Coordinator, spark: SparkSession, name: str) -> Verifica
             _correct(coordinator, name, found.differences)
             found = verify(coordinator.store, spark, name)
             if sum(found.counts.values()) >= left:
-                raise PipelineError(f"view {name} still differs after its records were written: drop it and create it again")
+                raise PipelineError(
+                    f"view {name} still differs after its records were written: drop it and create"
+                    " it again"
+                )
         return first
     finally:
         coordinator.release()
@@ -49,7 +54,8 @@ def _correct(coordinator: Coordinator, name: str, differences: tuple[Difference,
     view = coordinator.store.catalog.read(read_state).view(name)
     data = _corrections(view, differences)
     key = f"repair/{uuid.uuid4().hex}"
-    coordinator.store.catalog.transact(lambda t: t.put(key, data))  # the commit of the epoch removes it
+    # the commit of the epoch removes it
+    coordinator.store.catalog.transact(lambda t: t.put(key, data))
     coordinator.step(decide=lambda state, _: Choice(REPAIR, state.head.vector, repair=key))
 
 
@@ -66,7 +72,16 @@ def _corrections(view: ViewDefinition, differences: tuple[Difference, ...]) -> b
 def _correction(shape: ViewRows, difference: Difference) -> dict[str, Any]:
     row = difference.expected or difference.found or {}
     owner, key, value = shape.record([row[name] for name in shape.schema.names])
-    found: dict[str, Any] = {"table": shape.sink.table, "owner": owner, "key": key, "value": None, "add": 0}
+    found: dict[str, Any] = {
+        "table": shape.sink.table,
+        "owner": owner,
+        "key": key,
+        "value": None,
+        "add": 0,
+    }
     if isinstance(shape.sink, BagSink):
-        return {**found, "add": difference.times if difference.kind == "missing" else -difference.times}
+        return {
+            **found,
+            "add": difference.times if difference.kind == "missing" else -difference.times,
+        }
     return {**found, "value": value if difference.expected else None}

@@ -1,7 +1,8 @@
 """Level 0: from the log, or from a base table that is being loaded, to changes of rows.
 
-A task takes the operations of the rows whose slots it owns, nets them per row, and turns values into columns. A table
-without before-images gets the row before from its delta view, which lives in the same slot (review 18).
+A task takes the operations of the rows whose slots it owns, nets them per row, and turns values
+into columns. A table without before-images gets the row before from its delta view, which lives in
+the same slot (review 18).
 """
 
 from __future__ import annotations
@@ -23,8 +24,12 @@ from belvedere.types import Schema
 ShardOf = Callable[[int], Shard]
 
 
-def read_operations(store: Store, intent: Intent, slots: Sequence[int]) -> tuple[dict[int, NetChanges], float]:
-    """Net changes per table of this epoch's log range, for rows in these slots; and the time of the last operation."""
+def read_operations(
+    store: Store, intent: Intent, slots: Sequence[int]
+) -> tuple[dict[int, NetChanges], float]:
+    """Net changes per table of this epoch's log range, for rows in these slots; and the time of the
+    last operation.
+    """
     blocks: dict[int, list[LogBlock]] = {}
     last = 0.0
     for stream, high in intent.high.items():
@@ -42,11 +47,23 @@ def _owned(blocks: list[LogBlock], slots: Sequence[int], count: int) -> list[Log
     for b in blocks:
         mask = pa.array(np.isin(slots_of(b.keys, count), slots))
         before = None if b.before is None else b.before.filter(mask)
-        owned.append(LogBlock(b.stream, b.position, b.table, b.time, b.keys.filter(mask), b.values.filter(mask), before))
+        owned.append(
+            LogBlock(
+                b.stream,
+                b.position,
+                b.table,
+                b.time,
+                b.keys.filter(mask),
+                b.values.filter(mask),
+                before,
+            )
+        )
     return owned
 
 
-def with_before(table: TableDefinition, changes: NetChanges, slots: Sequence[int], count: int, shard: ShardOf) -> NetChanges:
+def with_before(
+    table: TableDefinition, changes: NetChanges, slots: Sequence[int], count: int, shard: ShardOf
+) -> NetChanges:
     """Supply the rows before from the delta view, and bring it up to date."""
     if not table.delta:
         if changes.before is None:
@@ -60,13 +77,26 @@ def with_before(table: TableDefinition, changes: NetChanges, slots: Sequence[int
             before = shard(slot).get_many(table.delta, mine.keys)
             shard(slot).write(Write(table.delta, mine.keys, mine.after, before))
             parts.append(NetChanges(mine.keys, before, mine.after))
-    return NetChanges(*(combined([getattr(p, name) for p in parts]) for name in ("keys", "before", "after")))
+    return NetChanges(
+        *(combined([getattr(p, name) for p in parts]) for name in ("keys", "before", "after"))
+    )
 
 
-def read_load(store: Store, table: TableDefinition, intent: Intent, load: Load, slots: Sequence[int], shard: ShardOf) -> NetChanges:
+def read_load(
+    store: Store,
+    table: TableDefinition,
+    intent: Intent,
+    load: Load,
+    slots: Sequence[int],
+    shard: ShardOf,
+) -> NetChanges:
     """The rows of one loading step as of the epoch before, as insertions."""
     low, high = load.range
-    batches = _delta_rows(table, low, high, slots, shard) if table.delta else rows_as_of(store, table, intent.low, low, high)
+    batches = (
+        _delta_rows(table, low, high, slots, shard)
+        if table.delta
+        else rows_as_of(store, table, intent.low, low, high)
+    )
     keys, values = [], []
     try:
         for k, v in batches:
@@ -74,10 +104,13 @@ def read_load(store: Store, table: TableDefinition, intent: Intent, load: Load, 
             keys.append(k.filter(mask))
             values.append(v.filter(mask))
     except Dropped:
-        keys, values = [], []  # so all views that read it were dropped before, and nobody will read what is loaded here
+        # so all views that read it were dropped before, and nobody will read what is loaded here
+        keys, values = [], []
     merged = combined(keys)
     order = pa.array(stable_order(merged))
-    return NetChanges(merged.take(order), pa.nulls(len(merged), pa.binary()), combined(values).take(order))
+    return NetChanges(
+        merged.take(order), pa.nulls(len(merged), pa.binary()), combined(values).take(order)
+    )
 
 
 def _delta_rows(

@@ -4,8 +4,9 @@
     extra        the view has it, the recomputation has not
     different    both have the key, with different values
 
-The two engines check each other: views are maintained with DuckDB and Arrow, the recomputation runs the user's own text in
-Spark. Doubles are compared with a relative tolerance, because Spark adds them in an order of its own.
+The two engines check each other: views are maintained with DuckDB and Arrow, the recomputation runs
+the user's own text in Spark. Doubles are compared with a relative tolerance, because Spark adds
+them in an order of its own.
 """
 
 from __future__ import annotations
@@ -71,11 +72,15 @@ def verify(store: Store, spark: SparkSession, name: str) -> Verification:
 def compare(cut: Cut, spark: SparkSession, view: ViewDefinition) -> Verification:
     expected = recomputed(cut, spark, view)
     found = view_frame(cut.store, spark, view, cut.epoch)
-    numbered = [frame.toDF(*_columns(view)) for frame in (expected, found)]  # whatever the view calls them
+    # whatever the view calls them
+    numbered = [frame.toDF(*_columns(view)) for frame in (expected, found)]
     differing = (_by_key if view.planned.unique else _by_row)(spark, view, *numbered).cache()
     try:
         counts = {row["kind"]: row["count"] for row in differing.groupBy("kind").count().collect()}
-        shown = tuple(_difference(view, row.asDict(recursive=True)) for row in differing.limit(SHOWN).collect())
+        shown = tuple(
+            _difference(view, row.asDict(recursive=True))
+            for row in differing.limit(SHOWN).collect()
+        )
         rows = found.count()
     finally:
         differing.unpersist()
@@ -83,7 +88,9 @@ def compare(cut: Cut, spark: SparkSession, view: ViewDefinition) -> Verification
 
 
 def recomputed(cut: Cut, spark: SparkSession, view: ViewDefinition) -> DataFrame:
-    """The view's own SELECT, run by Spark over the base rows of the cut; views that it reads are recomputed too."""
+    """The view's own SELECT, run by Spark over the base rows of the cut; views that it reads are
+    recomputed too.
+    """
     from pyspark.errors import PySparkException
 
     query = parse(view.planned.checked)
@@ -91,7 +98,13 @@ def recomputed(cut: Cut, spark: SparkSession, view: ViewDefinition) -> DataFrame
     for name in relations(query):
         table = cut.state.tables.get(name.lower())
         other = cut.state.views.get(name.lower())
-        names[name] = f"belvedere_base_{table.id}" if table else f"belvedere_view_{other.id}" if other else name
+        names[name] = (
+            f"belvedere_base_{table.id}"
+            if table
+            else f"belvedere_view_{other.id}"
+            if other
+            else name
+        )
         if table is not None:
             table_frame(cut, spark, table).createOrReplaceTempView(names[name])
         elif other is not None:
@@ -103,9 +116,13 @@ def recomputed(cut: Cut, spark: SparkSession, view: ViewDefinition) -> DataFrame
 
 
 def not_recomputed(view: str, error: Exception) -> PipelineError:
-    """Spark does not understand the SELECT, although we do; its reason without the plan and the stack below it."""
+    """Spark does not understand the SELECT, although we do; its reason without the plan and the
+    stack below it.
+    """
     reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
-    what = f"view {view} is not verified, because Spark could not recompute it: {reason.rstrip(';.')}"
+    what = (
+        f"view {view} is not verified, because Spark could not recompute it: {reason.rstrip(';.')}"
+    )
     return PipelineError(f"{what}. Create it anew with a SELECT that Spark accepts")
 
 
@@ -122,39 +139,63 @@ def table_frame(cut: Cut, spark: SparkSession, table: TableDefinition) -> DataFr
     return map_in_arrow(spark.range(0, 1, 1, 1), task, spark_schema(table.schema))
 
 
-def _by_key(spark: SparkSession, view: ViewDefinition, expected: DataFrame, found: DataFrame) -> DataFrame:
+def _by_key(
+    spark: SparkSession, view: ViewDefinition, expected: DataFrame, found: DataFrame
+) -> DataFrame:
     columns = _columns(view)
-    match = " AND ".join(f"e.{c} <=> f.{c}" for c in (columns[view.schema.names.index(name)] for name in view.schema.key)) or "true"
-    same = " AND ".join(_equal(f"e.{c}", f"f.{c}", column.type) for c, column in zip(columns, view.schema.columns, strict=True))
+    match = (
+        " AND ".join(
+            f"e.{c} <=> f.{c}"
+            for c in (columns[view.schema.names.index(name)] for name in view.schema.key)
+        )
+        or "true"
+    )
+    same = " AND ".join(
+        _equal(f"e.{c}", f"f.{c}", column.type)
+        for c, column in zip(columns, view.schema.columns, strict=True)
+    )
     row = {side: f"struct({', '.join(f'{side}.{c}' for c in columns)})" for side in "ef"}
     expected.selectExpr("*", "1 AS _here").createOrReplaceTempView("belvedere_expected")
     found.selectExpr("*", "1 AS _here").createOrReplaceTempView("belvedere_found")
     return spark.sql(
-        f"SELECT CASE WHEN f._here IS NULL THEN 'missing' WHEN e._here IS NULL THEN 'extra' ELSE 'different' END AS kind, "
-        f"IF(e._here IS NULL, NULL, {row['e']}) AS expected, IF(f._here IS NULL, NULL, {row['f']}) AS found, 1L AS times "
-        f"FROM belvedere_expected e FULL OUTER JOIN belvedere_found f ON {match} "
-        f"WHERE e._here IS NULL OR f._here IS NULL OR NOT ({same})"
+        "SELECT CASE WHEN f._here IS NULL THEN 'missing' WHEN e._here IS NULL THEN 'extra' ELSE"
+        f" 'different' END AS kind, IF(e._here IS NULL, NULL, {row['e']}) AS expected, IF(f._here"
+        f" IS NULL, NULL, {row['f']}) AS found, 1L AS times FROM belvedere_expected e FULL OUTER"
+        f" JOIN belvedere_found f ON {match} WHERE e._here IS NULL OR f._here IS NULL OR NOT"
+        f" ({same})"
     )
 
 
-def _by_row(spark: SparkSession, view: ViewDefinition, expected: DataFrame, found: DataFrame) -> DataFrame:
+def _by_row(
+    spark: SparkSession, view: ViewDefinition, expected: DataFrame, found: DataFrame
+) -> DataFrame:
     listed = ", ".join(_columns(view))
     rounded = _rounded(view)
     expected.selectExpr(*rounded).createOrReplaceTempView("belvedere_expected")
     found.selectExpr(*rounded).createOrReplaceTempView("belvedere_found")
     return spark.sql(
-        f"SELECT IF(times > 0, 'missing', 'extra') AS kind, IF(times > 0, struct({listed}), NULL) AS expected, "
-        f"IF(times < 0, struct({listed}), NULL) AS found, abs(times) AS times FROM "
-        f"(SELECT {listed}, sum(w) AS times FROM (SELECT {listed}, 1L AS w FROM belvedere_expected "
-        f"UNION ALL SELECT {listed}, -1L AS w FROM belvedere_found) GROUP BY {listed}) WHERE times <> 0"
+        f"SELECT IF(times > 0, 'missing', 'extra') AS kind, IF(times > 0, struct({listed}), NULL)"
+        f" AS expected, IF(times < 0, struct({listed}), NULL) AS found, abs(times) AS times FROM"
+        f" (SELECT {listed}, sum(w) AS times FROM (SELECT {listed}, 1L AS w FROM belvedere_expected"
+        f" UNION ALL SELECT {listed}, -1L AS w FROM belvedere_found) GROUP BY {listed}) WHERE times"
+        " <> 0"
     )
 
 
 def _rounded(view: ViewDefinition) -> list[str]:
-    """Rows without a key are compared as a whole, so computed doubles are first rounded to single precision."""
+    """Rows without a key are compared as a whole, so computed doubles are first rounded to single
+    precision.
+    """
     aggregated = any(isinstance(n.operator, Aggregate) for n in view.planned.nodes)
     named = zip(_columns(view), view.schema.columns, strict=True)
-    return [f"CAST(CAST({c} AS FLOAT) AS DOUBLE) AS {c}" if aggregated and column.type.name == "double" else c for c, column in named]
+    return [
+        (
+            f"CAST(CAST({c} AS FLOAT) AS DOUBLE) AS {c}"
+            if aggregated and column.type.name == "double"
+            else c
+        )
+        for c, column in named
+    ]
 
 
 def _equal(left: str, right: str, kind: SqlType) -> str:
@@ -170,5 +211,8 @@ def _columns(view: ViewDefinition) -> list[str]:
 
 
 def _difference(view: ViewDefinition, row: dict[str, Any]) -> Difference:
-    expected, found = (side and dict(zip(view.schema.names, side.values(), strict=True)) for side in (row["expected"], row["found"]))
+    expected, found = (
+        side and dict(zip(view.schema.names, side.values(), strict=True))
+        for side in (row["expected"], row["found"])
+    )
     return Difference(row["kind"], expected, found, int(row["times"]))

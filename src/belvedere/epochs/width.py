@@ -1,11 +1,12 @@
 """Width: whether an epoch runs in one task or in several, by measured times.
 
     narrow      level 0 + rest
-    repeated    level 0 + rest / tasks + exchanges behind level 1      every task does level 0 (`EpochPlan.repeatable`)
+    repeated    level 0 + rest / tasks + exchanges behind level 1
+                every task does level 0 (`EpochPlan.repeatable`)
     exchanged   (level 0 + rest) / tasks + all exchanges
 
-What level 0 and the rest take per operation is known from the epochs before, smoothed; tasks that run beside each other are a
-little slower. The shorter estimate wins. Results do not depend on it.
+What level 0 and the rest take per operation is known from the epochs before, smoothed; tasks that
+run beside each other are a little slower. The shorter estimate wins. Results do not depend on it.
 """
 
 from __future__ import annotations
@@ -46,22 +47,32 @@ class Width:
         tasks = min(plan.intent.slots, self.tasks)
         if self.fixed is not None:
             return tasks if self.fixed == "wide" else 1
-        return tasks if tasks > 1 and plan.intent.size >= _SMALL and self._faster(plan, tasks) else 1
+        return (
+            tasks if tasks > 1 and plan.intent.size >= _SMALL and self._faster(plan, tasks) else 1
+        )
 
     def _faster(self, plan: EpochPlan, tasks: int) -> bool:
         times, size = self._times.setdefault(plan.intent.kind, _Times()), plan.intent.size
         first, rest = times.first * size, times.rest * size
         shared = 0.0 if plan.repeatable else first
         exchanges = plan.graph.depth - (2 if plan.repeatable else 1)
-        wide = _BESIDE * (first - shared + (shared + rest) / tasks) + _TASK + max(exchanges, 0) * (_EXCHANGE + _EXCHANGED * size)
+        wide = (
+            _BESIDE * (first - shared + (shared + rest) / tasks)
+            + _TASK
+            + max(exchanges, 0) * (_EXCHANGE + _EXCHANGED * size)
+        )
         return wide < first + rest
 
     def learn(self, plan: EpochPlan, tasks: int, acks: Sequence[Ack]) -> None:
         """Take note of what an epoch took in so many tasks."""
         if plan.intent.size < _SMALL:
             return
-        first = sum(sum(a.seconds.values()) - a.seconds.get("write", 0.0) for a in acks if a.level == 0)
+        first = sum(
+            sum(a.seconds.values()) - a.seconds.get("write", 0.0) for a in acks if a.level == 0
+        )
         rest = sum(sum(a.seconds.values()) for a in acks) - first
         if tasks > 1:
             first, rest = first / (tasks if plan.repeatable else 1) / _BESIDE, rest / _BESIDE
-        self._times.setdefault(plan.intent.kind, _Times()).learn(first / plan.intent.size, rest / plan.intent.size)
+        self._times.setdefault(plan.intent.kind, _Times()).learn(
+            first / plan.intent.size, rest / plan.intent.size
+        )

@@ -2,9 +2,10 @@
 
     lower(parse("price * 2 > 10"), resolve)  ->  Typed(sql, type, raises, ...)
 
-Lowered text assumes a connection from `connect()`: time zone UTC, two optimizers off that move or drop errors, and the
-macros of upper and lower. Views are parsed with `SparkSql`. `SUPPORTED` is the allow-list; what is not on it raises
-`Unsupported`. Where evaluation raises, TRY({'v': <sql>}) IS NULL finds the rows.
+Lowered text assumes a connection from `connect()`: time zone UTC, two optimizers off that move or
+drop errors, and the macros of upper and lower. Views are parsed with `SparkSql`. `SUPPORTED` is the
+allow-list; what is not on it raises `Unsupported`. Where evaluation raises, TRY({'v': <sql>}) IS
+NULL finds the rows.
 """
 
 from belvedere.expressions.casts import cast_to

@@ -1,7 +1,8 @@
 """+ - * / % div with Spark's result types. Overflow and division by zero raise.
 
-Integers overflow natively in DuckDB; decimals are computed exactly in 38 digits and then rounded half up to Spark's
-result type. Where Spark would need more than 38 digits on the way, the expression is refused.
+Integers overflow natively in DuckDB; decimals are computed exactly in 38 digits and then rounded
+half up to Spark's result type. Where Spark would need more than 38 digits on the way, the
+expression is refused.
 """
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ def operands(node: exp.Binary, lower: Lower) -> tuple[Typed, Typed]:
 
 
 def numbers(a: Typed, b: Typed, where: str) -> tuple[Typed, Typed]:
-    """Both operands of the type that the operation is done in: int, bigint, double or two decimals."""
+    """Both operands of the type that the operation is done in: int,
+    bigint, double or two decimals.
+    """
     if a.is_null and b.is_null:
         a = b = cast_to(a, DOUBLE)
     for side in (a, b):
@@ -61,8 +64,11 @@ def _decimal_operand(value: Typed) -> Typed:
     if kind.name not in INTEGRAL or not isinstance(value.literal, int):
         return cast_to(value, as_decimal(kind))
     if kind == BIGINT and abs(value.literal) < 2**31:
-        # sqlglot reads 2L as CAST(2 AS BIGINT); Spark gives the two different digits beside a decimal.
-        raise Unsupported("a bigint literal beside a decimal", "leave out the L, or cast it to a decimal")
+        # sqlglot reads 2L as CAST(2 AS BIGINT); Spark gives the two different digits beside a
+        # decimal.
+        raise Unsupported(
+            "a bigint literal beside a decimal", "leave out the L, or cast it to a decimal"
+        )
     return decimal_literal(str(value.literal))
 
 
@@ -81,14 +87,22 @@ def _additive(a: Typed, b: Typed, sign: str) -> Typed:
         raise Unsupported(f"{a.type} {sign} {b.type}", _SMALLER)
     to = result.duckdb
     return strict(
-        [a, b], lambda x, y: f"CAST(CAST({x} AS {to}) {sign} CAST({y} AS {to}) AS {to})", result, raises=precision > MAX_PRECISION
+        [a, b],
+        lambda x, y: f"CAST(CAST({x} AS {to}) {sign} CAST({y} AS {to}) AS {to})",
+        result,
+        raises=precision > MAX_PRECISION,
     )
 
 
 def _native(a: Typed, b: Typed, sign: str) -> Typed:
     """DuckDB raises on integer overflow; doubles never raise."""
     kind = _kind(a)
-    return strict([a, b], lambda x, y: f"CAST({x} {sign} {y} AS {kind.duckdb})", kind, raises=kind.name in INTEGRAL)
+    return strict(
+        [a, b],
+        lambda x, y: f"CAST({x} {sign} {y} AS {kind.duckdb})",
+        kind,
+        raises=kind.name in INTEGRAL,
+    )
 
 
 @lowers(exp.Add, args="this expression")
@@ -113,7 +127,12 @@ def multiply(node: exp.Mul, lower: Lower) -> Typed:
     if result.scale < scale or scale > MAX_PRECISION:
         raise Unsupported(f"{a.type} * {b.type}", _SMALLER)
     left = _kind(a)
-    return strict([a, b], lambda x, y: f"CAST({wide(x, left)} * {y} AS {result.duckdb})", result, raises=precision > MAX_PRECISION)
+    return strict(
+        [a, b],
+        lambda x, y: f"CAST({wide(x, left)} * {y} AS {result.duckdb})",
+        result,
+        raises=precision > MAX_PRECISION,
+    )
 
 
 @lowers(exp.Div, args="this expression typed safe")
@@ -125,16 +144,35 @@ def divide(node: exp.Div, lower: Lower) -> Typed:
     return _checked(a, b, lambda x, y: f"{x} / {y}", DOUBLE, "DIVIDE_BY_ZERO")
 
 
-def _checked(a: Typed, b: Typed, build: Callable[[str, str], str], kind: SqlType, code: str, *, raises: bool = False) -> Typed:
-    """`build(a, b)`, raising where b is zero and a is not NULL. Spark evaluates the divisor first."""
+def _checked(
+    a: Typed,
+    b: Typed,
+    build: Callable[[str, str], str],
+    kind: SqlType,
+    code: str,
+    *,
+    raises: bool = False,
+) -> Typed:
+    """`build(a, b)`, raising where b is zero and a is not NULL.
+    Spark evaluates the divisor first.
+    """
     if b.literal is not None and b.literal != 0:
         return strict([a, b], lambda x, y: f"({build(x, y)})", kind, raises=raises, order=(1, 0))
 
     def body(x: str, y: str) -> str:
         failed = raise_sql(code, f"CAST({x} AS VARCHAR)", kind.duckdb)
-        return f"CASE WHEN {y} = 0 THEN (CASE WHEN {x} IS NOT NULL THEN {failed} END) ELSE {build(x, y)} END"
+        return (
+            f"CASE WHEN {y} = 0 THEN (CASE WHEN {x} IS NOT NULL THEN {failed} END) ELSE"
+            f" {build(x, y)} END"
+        )
 
-    return strict([a, b], lambda x, y: let(x, lambda p: let(y, lambda q: body(p, q))), kind, raises=True, order=(1, 0))
+    return strict(
+        [a, b],
+        lambda x, y: let(x, lambda p: let(y, lambda q: body(p, q))),
+        kind,
+        raises=True,
+        order=(1, 0),
+    )
 
 
 def _decimal_quotient(a: Typed, b: Typed) -> Typed:
@@ -156,7 +194,10 @@ def _decimal_quotient(a: Typed, b: Typed) -> Typed:
 def _half_up(numerator: str, divisor: str) -> str:
     def body(n: str, d: str) -> str:
         away = f"CASE WHEN ({n} < 0) = ({d} < 0) THEN 1 ELSE -1 END"
-        return f"({n} // {d} + CASE WHEN abs({n} % {d}) >= abs({d}) - abs({n} % {d}) THEN {away} ELSE 0 END)"
+        return (
+            f"({n} // {d} + CASE WHEN abs({n} % {d}) >= abs({d}) - abs({n} % {d}) THEN {away} ELSE"
+            " 0 END)"
+        )
 
     return let(numerator, lambda n: let(divisor, lambda d: body(n, d)))
 
@@ -170,10 +211,17 @@ def whole_quotient(node: exp.IntDiv, lower: Lower) -> Typed:
         x, y, scale = *_aligned(a, b, "div"), max(_kind(a).scale, _kind(b).scale)
         both = SqlType("decimal", MAX_PRECISION, scale)
         return _checked(
-            x, y, lambda p, q: f"CAST({unscaled(p, both)} // {unscaled(q, both)} AS BIGINT)", BIGINT, "DIVIDE_BY_ZERO", raises=True
+            x,
+            y,
+            lambda p, q: f"CAST({unscaled(p, both)} // {unscaled(q, both)} AS BIGINT)",
+            BIGINT,
+            "DIVIDE_BY_ZERO",
+            raises=True,
         )
     a, b = cast_to(a, BIGINT), cast_to(b, BIGINT)
-    return _checked(a, b, lambda x, y: f"{x} // {y}", BIGINT, "DIVIDE_BY_ZERO", raises=b.literal in (None, -1))
+    return _checked(
+        a, b, lambda x, y: f"{x} // {y}", BIGINT, "DIVIDE_BY_ZERO", raises=b.literal in (None, -1)
+    )
 
 
 def _aligned(a: Typed, b: Typed, sign: str) -> tuple[Typed, Typed]:
@@ -197,10 +245,15 @@ def positive_remainder(node: exp.Anonymous, lower: Lower) -> Typed:
     a, b = numbers(lower(first), lower(second), "pmod")
     literal = b.literal
     if literal is None or literal <= 0:  # type: ignore[operator]  # numbers() leaves only numeric literals
-        raise Unsupported("pmod by anything but a positive literal", "write CASE WHEN a % n < 0 THEN (a % n + n) % n ELSE a % n END")
+        raise Unsupported(
+            "pmod by anything but a positive literal",
+            "write CASE WHEN a % n < 0 THEN (a % n + n) % n ELSE a % n END",
+        )
 
     def build(x: str, y: str) -> str:
-        return let(f"({x} % {y})", lambda r: f"(CASE WHEN {r} < 0 THEN ({r} + {y}) % {y} ELSE {r} END)")
+        return let(
+            f"({x} % {y})", lambda r: f"(CASE WHEN {r} < 0 THEN ({r} + {y}) % {y} ELSE {r} END)"
+        )
 
     return _remainder(a, b, "pmod", build)
 
@@ -210,7 +263,13 @@ def _remainder(a: Typed, b: Typed, sign: str, build: Callable[[str, str], str]) 
         left, right = _kind(a), _kind(b)
         result = adjusted(*remainder_digits(left, right))
         x, y = _aligned(a, b, sign)
-        return _checked(x, y, lambda p, q: f"CAST({build(p, q)} AS {result.duckdb})", result, "REMAINDER_BY_ZERO")
+        return _checked(
+            x,
+            y,
+            lambda p, q: f"CAST({build(p, q)} AS {result.duckdb})",
+            result,
+            "REMAINDER_BY_ZERO",
+        )
     kind = _kind(a)
 
     def whole(x: str, y: str) -> str:
@@ -218,7 +277,13 @@ def _remainder(a: Typed, b: Typed, sign: str, build: Callable[[str, str], str]) 
         return f"CAST(CASE WHEN {y} = -1 THEN {x} - {x} ELSE {build(x, y)} END AS {kind.duckdb})"
 
     plain = kind == DOUBLE or (b.literal is not None and b.literal != -1)
-    return _checked(a, b, (lambda x, y: f"CAST({build(x, y)} AS {kind.duckdb})") if plain else whole, kind, "REMAINDER_BY_ZERO")
+    return _checked(
+        a,
+        b,
+        (lambda x, y: f"CAST({build(x, y)} AS {kind.duckdb})") if plain else whole,
+        kind,
+        "REMAINDER_BY_ZERO",
+    )
 
 
 @lowers(exp.Neg)
@@ -232,7 +297,9 @@ def negate(node: exp.Neg, lower: Lower) -> Typed:
     if value.kind not in NUMERIC:
         raise SqlError(f"unary minus needs a number, not {value.type}: cast it explicitly")
     kind = _kind(value)
-    return strict([value], lambda v: f"CAST(-({v}) AS {kind.duckdb})", kind, raises=kind.name in INTEGRAL)
+    return strict(
+        [value], lambda v: f"CAST(-({v}) AS {kind.duckdb})", kind, raises=kind.name in INTEGRAL
+    )
 
 
 @function("positive", 1)

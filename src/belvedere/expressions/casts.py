@@ -1,7 +1,8 @@
-"""Casts as in Spark's ANSI mode: what does not fit raises, digits after the point are cut, strings are read strictly.
+"""Casts as in Spark's ANSI mode: what does not fit raises, digits after the point are cut, strings
+are read strictly.
 
-A cast that cannot be made equal to Spark's is refused: double to string (Java's digits), binary to string
-(Spark keeps bytes that are not UTF-8), and the saturating ones to timestamp.
+A cast that cannot be made equal to Spark's is refused: double to string (Java's digits), binary to
+string (Spark keeps bytes that are not UTF-8), and the saturating ones to timestamp.
 """
 
 from __future__ import annotations
@@ -39,12 +40,23 @@ def try_cast_to(typed: Typed, to: SqlType) -> Typed:
         return cast
     build, kind = _cast(typed.type, to), typed.type
     if kind == STRING:
-        return strict([typed], lambda v: reading.try_read(v, to), to, raises=reading.try_read_raises(to), nullable=True)
+        return strict(
+            [typed],
+            lambda v: reading.try_read(v, to),
+            to,
+            raises=reading.try_read_raises(to),
+            nullable=True,
+        )
     if kind == DOUBLE and to.name == "decimal" and to.precision - to.scale > _EXACT_DIGITS:
-        raise Unsupported(f"TRY_CAST from double to {to}", f"use a decimal with up to {_EXACT_DIGITS} digits before the point")
+        raise Unsupported(
+            f"TRY_CAST from double to {to}",
+            f"use a decimal with up to {_EXACT_DIGITS} digits before the point",
+        )
     if not typed.raises:
         return Typed(f"TRY({build(typed.sql, kind, to)})", to)
-    return Typed(f"list_transform([{typed.sql}], lambda v: TRY({build('v', kind, to)}))[1]", to, raises=True)
+    return Typed(
+        f"list_transform([{typed.sql}], lambda v: TRY({build('v', kind, to)}))[1]", to, raises=True
+    )
 
 
 def _keep_literal(typed: Typed, result: Typed) -> Typed:
@@ -88,7 +100,13 @@ def _truncated(sql: str, source: SqlType, to: SqlType) -> str:
 
 def _double_to_bigint(sql: str, source: SqlType, to: SqlType) -> str:
     """Java's comparison lets 2^63 itself pass and then saturates."""
-    return let(sql, lambda v: f"CASE WHEN {v} = 9223372036854775808::DOUBLE THEN 9223372036854775807 ELSE CAST(trunc({v}) AS BIGINT) END")
+    return let(
+        sql,
+        lambda v: (
+            f"CASE WHEN {v} = 9223372036854775808::DOUBLE THEN 9223372036854775807 ELSE"
+            f" CAST(trunc({v}) AS BIGINT) END"
+        ),
+    )
 
 
 def double_to_decimal(sql: str, source: SqlType, to: SqlType) -> str:
@@ -134,16 +152,24 @@ def _date_to_string(sql: str, source: SqlType, to: SqlType) -> str:
 
 def _timestamp_to_string(sql: str, source: SqlType, to: SqlType) -> str:
     fraction = "regexp_replace(strftime({v}, '-%m-%d %H:%M:%S.%f'), '[.]?0*$', '')"
-    return _with_year(f"make_timestamp(epoch_us({sql}))", f"left(strftime({{v}}, '-%m-%d %H:%M:%S'), 15) || substring({fraction}, 16)")
+    return _with_year(
+        f"make_timestamp(epoch_us({sql}))",
+        f"left(strftime({{v}}, '-%m-%d %H:%M:%S'), 15) || substring({fraction}, 16)",
+    )
 
 
 def _with_year(sql: str, rest: str) -> str:
-    """Years of four digits are DuckDB's own text; a longer one has a plus sign, one before 1 a minus sign or is 0000."""
+    """Years of four digits are DuckDB's own text; a longer one has a plus sign, one before 1 a
+    minus sign or is 0000.
+    """
 
     def body(v: str) -> str:
         sign = f"CASE WHEN year({v}) > 9999 THEN '+' WHEN year({v}) < 0 THEN '-' ELSE '' END"
         other = f"{sign} || format('{{:04d}}', abs(year({v}))) || {rest.format(v=v)}"
-        return f"CASE WHEN year({v}) BETWEEN 1 AND 9999 THEN CAST({v} AS VARCHAR) WHEN {v} IS NOT NULL THEN {other} END"
+        return (
+            f"CASE WHEN year({v}) BETWEEN 1 AND 9999 THEN CAST({v} AS VARCHAR) WHEN {v} IS NOT NULL"
+            f" THEN {other} END"
+        )
 
     return let(sql, body)
 
@@ -174,7 +200,10 @@ def _int_to_timestamp(sql: str, source: SqlType, to: SqlType) -> str:
 
 _SECONDS = "use timestamp_seconds, which raises instead of saturating"
 _REFUSED = {
-    ("double", "string"): "cast to a decimal first: the digits of a double depend on the Java version",
+    (
+        "double",
+        "string",
+    ): "cast to a decimal first: the digits of a double depend on the Java version",
     ("binary", "string"): "use hex: bytes that are not UTF-8 have no string",
     ("bigint", "timestamp"): _SECONDS,
     ("decimal", "timestamp"): _SECONDS,

@@ -20,7 +20,10 @@ def as_decimal(kind: SqlType) -> SqlType:
 
 
 def common_type(types: Iterable[SqlType | None]) -> SqlType:
-    """The least common type of CASE, COALESCE, IN, UNION and comparisons. Strings are folded in first, as in Spark."""
+    """The least common type of CASE, COALESCE, IN, UNION and comparisons.
+
+    Strings are folded in first, as in Spark.
+    """
     known = [t for t in types if t is not None]
     if not known:
         raise Unsupported("NULL without a type", "write CAST(NULL AS a type)")
@@ -34,7 +37,10 @@ def tightest_type(types: Iterable[SqlType | None]) -> SqlType:
     """As `common_type`, but strings do not mix with other types (GREATEST, LEAST)."""
     known = [t for t in types if t is not None]
     if STRING in known and any(t != STRING for t in known):
-        raise SqlError(f"the types {', '.join(map(str, known))} have no common type: cast the strings explicitly")
+        raise SqlError(
+            f"the types {', '.join(map(str, known))} have no common type: cast the strings"
+            " explicitly"
+        )
     return common_type(known)
 
 
@@ -69,7 +75,9 @@ def _wider_decimal(a: SqlType, b: SqlType) -> SqlType:
 
 
 def adjusted(precision: int, scale: int) -> SqlType:
-    """Spark's `adjustPrecisionScale`: give up fraction digits, down to six, to keep integral digits."""
+    """Spark's `adjustPrecisionScale`: give up fraction digits, down to six, to keep integral
+    digits.
+    """
     if precision <= MAX_PRECISION:
         return decimal(precision, scale)
     integral = precision - scale
@@ -96,7 +104,9 @@ def remainder_digits(a: SqlType, b: SqlType) -> tuple[int, int]:
 
 
 def aggregate_type(function: str, argument: SqlType | None) -> SqlType:
-    """The result type of count, sum, avg, min and max; a count has an argument of any type or none."""
+    """The result type of count, sum, avg, min and max; a count has an argument
+    of any type or none.
+    """
     rule = _AGGREGATES.get(function.lower())
     if rule is None:
         raise Unsupported(f"aggregate function {function}", "use count, sum, avg, min or max")
@@ -119,7 +129,9 @@ def _avg_type(argument: SqlType | None) -> SqlType:
 
 def _numeric(function: str, argument: SqlType | None) -> SqlType:
     if argument is None or argument.name not in NUMERIC:
-        raise SqlError(f"{function} needs a number, not {argument or 'NULL'}: cast the argument explicitly")
+        raise SqlError(
+            f"{function} needs a number, not {argument or 'NULL'}: cast the argument explicitly"
+        )
     return argument
 
 

@@ -20,9 +20,14 @@ def choose(branches: Sequence[tuple[Typed, Typed]], otherwise: Typed) -> Typed:
     values = [value for _, value in branches] + [otherwise]
     kind = common_type(v.type for v in values)
     cast = [cast_to(v, kind) for v in values]
-    arms = " ".join(f"WHEN {test.sql} THEN {value.sql}" for (test, _), value in zip(branches, cast, strict=False))
+    arms = " ".join(
+        f"WHEN {test.sql} THEN {value.sql}"
+        for (test, _), value in zip(branches, cast, strict=False)
+    )
     raises = any(v.raises for v in cast) or any(test.raises for test, _ in branches)
-    return Typed(f"(CASE {arms} ELSE {cast[-1].sql} END)", kind, raises, any(v.nullable for v in cast))
+    return Typed(
+        f"(CASE {arms} ELSE {cast[-1].sql} END)", kind, raises, any(v.nullable for v in cast)
+    )
 
 
 @lowers(exp.Case, args="this ifs default")
@@ -47,7 +52,9 @@ def _test(subject: Typed | None, arm: exp.If, lower: Lower) -> Typed:
 def if_function(node: exp.If, lower: Lower) -> Typed:
     if node.args.get("false") is None:
         raise SqlError("IF needs a condition and two values")
-    return choose([(condition(lower(node.this), "IF"), lower(node.args["true"]))], lower(node.args["false"]))
+    return choose(
+        [(condition(lower(node.this), "IF"), lower(node.args["true"]))], lower(node.args["false"])
+    )
 
 
 @lowers(exp.Coalesce, args="this expressions is_nvl is_null")
@@ -55,7 +62,12 @@ def coalesce(node: exp.Coalesce, lower: Lower) -> Typed:
     values = [lower(e) for e in (node.this, *node.expressions)]
     kind = common_type(v.type for v in values)
     cast = [cast_to(v, kind) for v in values]
-    return Typed(f"COALESCE({', '.join(v.sql for v in cast)})", kind, any(v.raises for v in cast), all(v.nullable for v in cast))
+    return Typed(
+        f"COALESCE({', '.join(v.sql for v in cast)})",
+        kind,
+        any(v.raises for v in cast),
+        all(v.nullable for v in cast),
+    )
 
 
 @lowers(exp.Nullif, args="this expression")
@@ -69,7 +81,9 @@ def nullif(node: exp.Nullif, lower: Lower) -> Typed:
 
 @lowers(exp.Nvl2, args="this true false")
 def nvl2(node: exp.Nvl2, lower: Lower) -> Typed:
-    return choose([(is_null(lower(node.this)), lower(node.args["false"]))], lower(node.args["true"]))
+    return choose(
+        [(is_null(lower(node.this)), lower(node.args["false"]))], lower(node.args["true"])
+    )
 
 
 @lowers(exp.Greatest, args="this expressions ignore_nulls")
@@ -89,4 +103,9 @@ def _extreme(name: str, node: exp.Func, lower: Lower) -> Typed:
         raise SqlError(f"{name} needs at least two values")
     kind: SqlType = tightest_type(v.type for v in values)
     cast = [cast_to(v, kind) for v in values]
-    return Typed(f"{name}({', '.join(v.sql for v in cast)})", kind, any(v.raises for v in cast), all(v.nullable for v in cast))
+    return Typed(
+        f"{name}({', '.join(v.sql for v in cast)})",
+        kind,
+        any(v.raises for v in cast),
+        all(v.nullable for v in cast),
+    )

@@ -15,10 +15,23 @@ from belvedere.types import BIGINT, DATE, INT, TIMESTAMP, SqlType, decimal
 
 _MONTHS = {"YEAR": 12, "MONTH": 1}
 _DAYS = {"WEEK": 7, "DAY": 1}
-_MICROS = {"HOUR": 3_600_000_000, "MINUTE": 60_000_000, "SECOND": 1_000_000, "MILLISECOND": 1_000, "MICROSECOND": 1}
+_MICROS = {
+    "HOUR": 3_600_000_000,
+    "MINUTE": 60_000_000,
+    "SECOND": 1_000_000,
+    "MILLISECOND": 1_000,
+    "MICROSECOND": 1,
+}
 _YEAR, _QUARTER, _MONTH = ("YEAR", "YYYY", "YY"), ("QUARTER",), ("MONTH", "MM", "MON")
 _DATE_UNITS = {
-    word: name for name, words in (("year", _YEAR), ("quarter", _QUARTER), ("month", _MONTH), ("week", ("WEEK",))) for word in words
+    word: name
+    for name, words in (
+        ("year", _YEAR),
+        ("quarter", _QUARTER),
+        ("month", _MONTH),
+        ("week", ("WEEK",)),
+    )
+    for word in words
 }
 _TIME_UNITS = _DATE_UNITS | {"DAY": "day", "DD": "day"} | {u: u.lower() for u in _MICROS}
 
@@ -50,7 +63,11 @@ _DATE_FIELDS: dict[type[exp.Expr], str] = {
     exp.DayOfYear: "dayofyear({})",
     exp.WeekOfYear: "week({})",
 }
-_TIME_FIELDS: dict[type[exp.Expr], str] = {exp.Hour: "hour({})", exp.Minute: "minute({})", exp.Second: "second({})"}
+_TIME_FIELDS: dict[type[exp.Expr], str] = {
+    exp.Hour: "hour({})",
+    exp.Minute: "minute({})",
+    exp.Second: "second({})",
+}
 _EXTRACTED = {
     "YEAR": "year({})",
     "QUARTER": "quarter({})",
@@ -70,7 +87,9 @@ _EXTRACTED = {
 
 
 def _inner(node: exp.Expr) -> exp.Expr:
-    """sqlglot wraps the arguments of some functions in a conversion to date, which ours do themselves."""
+    """sqlglot wraps the arguments of some functions in a conversion to date, which ours do
+    themselves.
+    """
     return node.this if isinstance(node, exp.TsOrDsToDate) and not node.args.get("safe") else node
 
 
@@ -83,12 +102,18 @@ def date_field(node: exp.Func, lower: Lower) -> Typed:
 @lowers(*_TIME_FIELDS)
 def time_field(node: exp.Func, lower: Lower) -> Typed:
     value = as_timestamp(lower(node.this), node.key)
-    return strict([value], lambda v: f"CAST({_TIME_FIELDS[type(node)].format(local(v))} AS INTEGER)", INT)
+    return strict(
+        [value], lambda v: f"CAST({_TIME_FIELDS[type(node)].format(local(v))} AS INTEGER)", INT
+    )
 
 
 @function("weekday", 1)
 def weekday(node: exp.Anonymous, lower: Lower) -> Typed:
-    return strict([as_date(lower(node.expressions[0]), "weekday")], lambda v: f"CAST(isodow({v}) - 1 AS INTEGER)", INT)
+    return strict(
+        [as_date(lower(node.expressions[0]), "weekday")],
+        lambda v: f"CAST(isodow({v}) - 1 AS INTEGER)",
+        INT,
+    )
 
 
 @lowers(exp.Extract, args="this expression")
@@ -101,11 +126,16 @@ def extract(node: exp.Extract, lower: Lower) -> Typed:
     if unit == "SECOND" and value.type == TIMESTAMP:
         return strict(
             [value],
-            lambda v: f"CAST(CAST(epoch_us({v}) - epoch_us(date_trunc('minute', {local(v)})) AS DECIMAL(20,0)) * 0.000001 AS DECIMAL(8,6))",
+            lambda v: (
+                f"CAST(CAST(epoch_us({v}) - epoch_us(date_trunc('minute', {local(v)})) AS"
+                " DECIMAL(20,0)) * 0.000001 AS DECIMAL(8,6))"
+            ),
             decimal(8, 6),
         )
     if unit not in _EXTRACTED or (unit in ("HOUR", "MINUTE") and value.type == DATE):
-        raise Unsupported(f"EXTRACT({unit} FROM {value.type})", f"use one of {', '.join(_EXTRACTED)}")
+        raise Unsupported(
+            f"EXTRACT({unit} FROM {value.type})", f"use one of {', '.join(_EXTRACTED)}"
+        )
     fields = local(value.sql) if value.type == TIMESTAMP else value.sql
     return strict([value], lambda v: f"CAST({_EXTRACTED[unit].format(fields)} AS INTEGER)", INT)
 
@@ -117,13 +147,19 @@ def to_date(node: exp.TsOrDsToDate, lower: Lower) -> Typed:
 
 @lowers(exp.TsOrDsAdd, args="this expression unit")
 def date_add(node: exp.TsOrDsAdd, lower: Lower) -> Typed:
-    return add_days(as_date(lower(node.this), "date_add"), typed_as(lower(node.expression), INT, "the number of days"), "+")
+    return add_days(
+        as_date(lower(node.this), "date_add"),
+        typed_as(lower(node.expression), INT, "the number of days"),
+        "+",
+    )
 
 
 @function("date_sub", 2)
 def date_sub(node: exp.Anonymous, lower: Lower) -> Typed:
     day, count = node.expressions
-    return add_days(as_date(lower(day), "date_sub"), typed_as(lower(count), INT, "the number of days"), "-")
+    return add_days(
+        as_date(lower(day), "date_sub"), typed_as(lower(count), INT, "the number of days"), "-"
+    )
 
 
 def add_days(day: Typed, count: Typed, sign: str) -> Typed:
@@ -138,8 +174,13 @@ def datediff(node: exp.DateDiff, lower: Lower) -> Typed:
 
 @lowers(exp.AddMonths, args="this expression")
 def add_months(node: exp.AddMonths, lower: Lower) -> Typed:
-    day, count = as_date(lower(node.this), "add_months"), typed_as(lower(node.expression), INT, "the number of months")
-    return strict([day, count], lambda d, n: f"CAST({d} + to_months({n}) AS DATE)", DATE, raises=True)
+    day, count = (
+        as_date(lower(node.this), "add_months"),
+        typed_as(lower(node.expression), INT, "the number of months"),
+    )
+    return strict(
+        [day, count], lambda d, n: f"CAST({d} + to_months({n}) AS DATE)", DATE, raises=True
+    )
 
 
 @lowers(exp.LastDay)
@@ -151,7 +192,9 @@ def last_day(node: exp.LastDay, lower: Lower) -> Typed:
 def trunc(node: exp.Anonymous, lower: Lower) -> Typed:
     day, unit = node.expressions
     name = _unit(unit, _DATE_UNITS, "trunc", lower)
-    return strict([as_date(lower(day), "trunc")], lambda d: f"CAST(date_trunc('{name}', {d}) AS DATE)", DATE)
+    return strict(
+        [as_date(lower(day), "trunc")], lambda d: f"CAST(date_trunc('{name}', {d}) AS DATE)", DATE
+    )
 
 
 @function("date_trunc", 2)
@@ -159,7 +202,11 @@ def date_trunc(node: exp.Anonymous, lower: Lower) -> Typed:
     unit, instant = node.expressions
     name = _unit(unit, _TIME_UNITS, "date_trunc", lower)
     value = as_timestamp(lower(instant), "date_trunc")
-    return strict([value], lambda v: f"make_timestamptz(epoch_us(date_trunc('{name}', {local(v)})))", TIMESTAMP)
+    return strict(
+        [value],
+        lambda v: f"make_timestamptz(epoch_us(date_trunc('{name}', {local(v)})))",
+        TIMESTAMP,
+    )
 
 
 def _unit(node: exp.Expr, known: dict[str, str], where: str, lower: Lower) -> str:
@@ -206,23 +253,39 @@ def timestamp_millis(node: exp.Anonymous, lower: Lower) -> Typed:
 def _from_epoch(value: Typed, unit: int, where: str) -> Typed:
     if not value.is_null and value.kind not in ("int", "bigint"):
         raise Unsupported(f"{where} of {value.type}", "cast it to bigint")
-    return strict([cast_to(value, BIGINT)], lambda v: f"make_timestamptz({v} * {unit}::BIGINT)", TIMESTAMP, raises=True)
+    return strict(
+        [cast_to(value, BIGINT)],
+        lambda v: f"make_timestamptz({v} * {unit}::BIGINT)",
+        TIMESTAMP,
+        raises=True,
+    )
 
 
 @function("make_date", 3)
 def make_date(node: exp.Anonymous, lower: Lower) -> Typed:
     parts = [typed_as(lower(e), INT, "make_date") for e in node.expressions]
-    return strict(parts, lambda y, m, d: f"make_date(CAST({y} AS BIGINT), {m}, {d})", DATE, raises=True)
+    return strict(
+        parts, lambda y, m, d: f"make_date(CAST({y} AS BIGINT), {m}, {d})", DATE, raises=True
+    )
 
 
 @lowers(exp.UnixDate)
 def unix_date(node: exp.UnixDate, lower: Lower) -> Typed:
-    return strict([typed_as(lower(node.this), DATE, "unix_date")], lambda d: f"CAST({d} - DATE '1970-01-01' AS INTEGER)", INT)
+    return strict(
+        [typed_as(lower(node.this), DATE, "unix_date")],
+        lambda d: f"CAST({d} - DATE '1970-01-01' AS INTEGER)",
+        INT,
+    )
 
 
 @lowers(exp.DateFromUnixDate)
 def date_from_unix_date(node: exp.DateFromUnixDate, lower: Lower) -> Typed:
-    return strict([typed_as(lower(node.this), INT, "date_from_unix_date")], lambda n: f"(DATE '1970-01-01' + {n})", DATE, raises=True)
+    return strict(
+        [typed_as(lower(node.this), INT, "date_from_unix_date")],
+        lambda n: f"(DATE '1970-01-01' + {n})",
+        DATE,
+        raises=True,
+    )
 
 
 def shift(node: exp.Binary, lower: Lower) -> Typed | None:
@@ -237,7 +300,9 @@ def shift(node: exp.Binary, lower: Lower) -> Typed | None:
     if b.type == DATE and sign == "+":
         a, b = b, a
     if {a.type, b.type} <= {DATE, TIMESTAMP}:
-        raise Unsupported(f"{a.type} {sign} {b.type}", "use datediff(end, start), or unix_micros of both")
+        raise Unsupported(
+            f"{a.type} {sign} {b.type}", "use datediff(end, start), or unix_micros of both"
+        )
     if a.type != DATE:
         return None
     if b.type != INT:
@@ -247,24 +312,38 @@ def shift(node: exp.Binary, lower: Lower) -> Typed | None:
 
 def _shift_by(value: Typed, interval: exp.Interval, sign: str) -> Typed:
     if value.type not in (DATE, TIMESTAMP):
-        raise SqlError(f"an interval can be added to a date or timestamp, not to {value.type or 'NULL'}")
+        raise SqlError(
+            f"an interval can be added to a date or timestamp, not to {value.type or 'NULL'}"
+        )
     count, unit = _count(interval)
     count = -count if sign == "-" else count
     if unit in _MONTHS:
         return _shift_months(value, count * _MONTHS[unit])
     if value.type == DATE and unit in _DAYS:
-        return strict([value], lambda d: f"({d} + CAST({count * _DAYS[unit]} AS INTEGER))", DATE, raises=True)
+        return strict(
+            [value], lambda d: f"({d} + CAST({count * _DAYS[unit]} AS INTEGER))", DATE, raises=True
+        )
     micros = count * (_DAYS[unit] * 86_400_000_000 if unit in _DAYS else _MICROS[unit])
     return strict(
-        [cast_to(value, TIMESTAMP)], lambda v: f"make_timestamptz(epoch_us({v}) + CAST({micros} AS BIGINT))", TIMESTAMP, raises=True
+        [cast_to(value, TIMESTAMP)],
+        lambda v: f"make_timestamptz(epoch_us({v}) + CAST({micros} AS BIGINT))",
+        TIMESTAMP,
+        raises=True,
     )
 
 
 def _shift_months(value: Typed, months: int) -> Typed:
     kind: SqlType = value.type or DATE
     if kind == DATE:
-        return strict([value], lambda d: f"CAST({d} + to_months({months}) AS DATE)", DATE, raises=True)
-    return strict([value], lambda v: f"make_timestamptz(epoch_us({local(v)} + to_months({months})))", TIMESTAMP, raises=True)
+        return strict(
+            [value], lambda d: f"CAST({d} + to_months({months}) AS DATE)", DATE, raises=True
+        )
+    return strict(
+        [value],
+        lambda v: f"make_timestamptz(epoch_us({local(v)} + to_months({months})))",
+        TIMESTAMP,
+        raises=True,
+    )
 
 
 def _count(interval: exp.Interval) -> tuple[int, str]:
@@ -273,6 +352,12 @@ def _count(interval: exp.Interval) -> tuple[int, str]:
     amount = interval.this
     sign = -1 if isinstance(amount, exp.Neg) else 1
     digits = str((amount.this if isinstance(amount, exp.Neg) else amount).name)
-    if word not in {**_MONTHS, **_DAYS, **_MICROS} or not digits.lstrip("-").isdecimal() or len(digits) > 9:
-        raise Unsupported(interval.sql("spark"), "write INTERVAL <whole number> <unit>, one unit at a time")
+    if (
+        word not in {**_MONTHS, **_DAYS, **_MICROS}
+        or not digits.lstrip("-").isdecimal()
+        or len(digits) > 9
+    ):
+        raise Unsupported(
+            interval.sql("spark"), "write INTERVAL <whole number> <unit>, one unit at a time"
+        )
     return sign * int(digits), word

@@ -11,12 +11,17 @@ def unscaled(sql: str, kind: SqlType) -> str:
     if kind.scale == 0:
         return f"CAST({sql} AS HUGEINT)"
     if kind.precision + kind.scale < MAX_PRECISION:
-        return f"CAST({wide(sql, kind)} * CAST({10**kind.scale} AS DECIMAL({kind.scale + 1},0)) AS HUGEINT)"
+        return (
+            f"CAST({wide(sql, kind)} * CAST({10**kind.scale} AS DECIMAL({kind.scale + 1},0)) AS"
+            " HUGEINT)"
+        )
     return f"CAST(replace(CAST({sql} AS VARCHAR), '.', '') AS HUGEINT)"
 
 
 def wide(sql: str, kind: SqlType) -> str:
-    """A factor in 128 bits: DuckDB multiplies two decimals of up to 18 digits in 64 bits, whatever the product needs."""
+    """A factor in 128 bits: DuckDB multiplies two decimals of up to 18 digits in 64 bits, whatever
+    the product needs.
+    """
     return f"CAST({sql} AS DECIMAL({MAX_PRECISION},{kind.scale}))"
 
 
@@ -33,5 +38,8 @@ def smallest(scale: int) -> str:
 
 
 def read(text: str, kind: SqlType) -> str:
-    """Decimal digits, perhaps with an exponent, rounded half up. DuckDB counts the digits before the exponent, so it is done wide."""
+    """Decimal digits, perhaps with an exponent, rounded half up.
+
+    DuckDB counts the digits before the exponent, so it is done wide.
+    """
     return f"CAST(CAST({text} AS DECIMAL(38,{kind.scale})) AS {kind.duckdb})"

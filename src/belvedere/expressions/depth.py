@@ -1,8 +1,9 @@
 """How deep a statement may be nested, and room on the stack for all that is allowed.
 
-Parser, planner and generator walk through trees by recursion, and so does DuckDB. A statement that is nested deeper than `DEEPEST`
-is refused when it is parsed, so no step after that can fail because of its depth. Conditions with AND and OR count by the
-logarithm of their length, because the parser balances them.
+Parser, planner and generator walk through trees by recursion, and so does DuckDB. A statement that
+is nested deeper than `DEEPEST` is refused when it is parsed, so no step after that can fail because
+of its depth. Conditions with AND and OR count by the logarithm of their length, because the parser
+balances them.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ from belvedere.errors import SqlError
 
 DEEPEST = 300
 DUCKDB_DEPTH = 4000  # of its expressions: our text for one level has a few of them
-_FRAMES = 30_000  # the parser takes about 25 for a pair of parentheses; frames of Python take no room on the stack of C
+# the parser takes about 25 for a pair of parentheses; frames of Python take no room on the stack of
+# C
+_FRAMES = 30_000
 _OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE}
 _CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END}
 _BEFORE = {TokenType.NOT, TokenType.DASH, TokenType.PLUS, TokenType.TILDE}
@@ -33,16 +36,28 @@ _inside, _before = 0, 0
 
 
 def too_deep() -> SqlError:
-    way = "compute parts of it as columns of a subquery or of a view of their own, and use IN (...) for many values"
-    return SqlError(f"the statement is nested more than {DEEPEST} levels deep, or has an expression of as many terms: {way}")
+    way = (
+        "compute parts of it as columns of a subquery or of a view of their own, and use IN (...)"
+        " for many values"
+    )
+    return SqlError(
+        f"the statement is nested more than {DEEPEST} levels deep, or has an expression of as many"
+        f" terms: {way}"
+    )
 
 
 def check_words(words: Sequence[Token]) -> None:
-    """Refuse what the parser would go too deep for: parentheses, CASE, and signs one after the other."""
+    """Refuse what the parser would go too deep for: parentheses, CASE, and signs one after the
+    other.
+    """
     depth, run, types, before = 0, 0, 0, ""
     for word in words:
         kind = word.token_type
-        types = types + 1 if kind == TokenType.LT and before in _NESTED else max(0, types - (kind == TokenType.GT))
+        types = (
+            types + 1
+            if kind == TokenType.LT and before in _NESTED
+            else max(0, types - (kind == TokenType.GT))
+        )
         before = word.text.upper()
         run = run + 1 if kind in _BEFORE else 0
         depth += (kind in _OPENING) - (kind in _CLOSING)
@@ -65,7 +80,9 @@ def _step(node: exp.Expr, child: exp.Expr) -> float:
 
 
 def with_room(work: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Run it with a stack that is large enough for the deepest statement, wherever the caller stands."""
+    """Run it with a stack that is large enough for the deepest statement, wherever the caller
+    stands.
+    """
 
     @wraps(work)
     def run(*args: _P.args, **named: _P.kwargs) -> _R:

@@ -1,4 +1,6 @@
-"""Literals with Spark's types: 1 is an int, 3000000000 a bigint, 1.5 a decimal(2,1), 1e3 a double."""
+"""Literals with Spark's types: 1 is an int, 3000000000 a bigint, 1.5
+a decimal(2,1), 1e3 a double.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +13,24 @@ from sqlglot import exp
 from belvedere.errors import SqlError, Unsupported
 from belvedere.expressions.rules import Lower, lowers
 from belvedere.expressions.typed import NULL, Typed, text_sql
-from belvedere.types import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, SqlType, decimal
+from belvedere.types import (
+    BIGINT,
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INT,
+    STRING,
+    TIMESTAMP,
+    SqlType,
+    decimal,
+)
 
 _DATE = re.compile(r"(\d{4})(?:-(\d{1,2})(?:-(\d{1,2}))?)?")
-_TIME = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})[ T](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,6}))?)?(Z|([+-])(\d{2}):(\d{2}))?")
+_TIME = re.compile(
+    r"(\d{4})-(\d{1,2})-(\d{1,2})["
+    r" T](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,6}))?)?(Z|([+-])(\d{2}):(\d{2}))?"
+)
 _NUMBER = re.compile(r"-?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _HUGE = 2**63
 
@@ -34,22 +50,32 @@ def text(value: str) -> Typed:
 
 
 def number(digits: str) -> Typed:
-    """`digits` may carry a minus sign: in Spark it belongs to the literal, so -2147483648 is an int."""
+    """`digits` may carry a minus sign: in Spark it belongs to the literal, so -2147483648 is an
+    int.
+    """
     if not _NUMBER.fullmatch(digits):
-        raise SqlError(f"{digits} is not a number: write digits, a point and perhaps an exponent, as in 1.5E3")
+        raise SqlError(
+            f"{digits} is not a number: write digits, a point and perhaps an exponent, as in 1.5E3"
+        )
     if "e" in digits.lower():
         return _double(digits)
     if "." in digits:
         return decimal_literal(digits)
     value = int(digits)
     kind = INT if -(2**31) <= value < 2**31 else BIGINT if -_HUGE <= value < _HUGE else None
-    return decimal_literal(digits) if kind is None else Typed(f"CAST({value} AS {kind.duckdb})", kind, nullable=False, literal=value)
+    return (
+        decimal_literal(digits)
+        if kind is None
+        else Typed(f"CAST({value} AS {kind.duckdb})", kind, nullable=False, literal=value)
+    )
 
 
 def _double(digits: str) -> Typed:
     if float(digits) in (float("inf"), float("-inf")):
         raise SqlError(f"the number {digits} is beyond the range of a double")
-    return Typed(f"CAST('{digits}' AS DOUBLE)", DOUBLE, nullable=False, literal=Decimal(repr(float(digits))))
+    return Typed(
+        f"CAST('{digits}' AS DOUBLE)", DOUBLE, nullable=False, literal=Decimal(repr(float(digits)))
+    )
 
 
 def decimal_literal(digits: str) -> Typed:
@@ -82,7 +108,9 @@ def null(node: exp.Null, lower: Lower) -> Typed:
 @lowers(exp.HexString)
 def binary(node: exp.HexString, lower: Lower) -> Typed:
     digits = str(node.this)
-    return Typed(f"unhex('{digits if len(digits) % 2 == 0 else '0' + digits}')", BINARY, nullable=False)
+    return Typed(
+        f"unhex('{digits if len(digits) % 2 == 0 else '0' + digits}')", BINARY, nullable=False
+    )
 
 
 def date_literal(value: str) -> Typed:

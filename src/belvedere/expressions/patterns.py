@@ -7,7 +7,14 @@ import re
 from belvedere.errors import SqlError, Unsupported
 
 _LINE_ENDS = r"\n\r\x{85}\x{2028}\x{2029}"
-_CLASSES = {"d": "[0-9]", "D": "[^0-9]", "w": "[0-9A-Za-z_]", "W": "[^0-9A-Za-z_]", "s": r"[\t\n\x0B\f\r ]", "S": r"[^\t\n\x0B\f\r ]"}
+_CLASSES = {
+    "d": "[0-9]",
+    "D": "[^0-9]",
+    "w": "[0-9A-Za-z_]",
+    "W": "[^0-9A-Za-z_]",
+    "s": r"[\t\n\x0B\f\r ]",
+    "S": r"[^\t\n\x0B\f\r ]",
+}
 _TOKEN = re.compile(
     r"(?P<escape>\\.)|(?P<set>\[\^?[^\[\]\\&^]+\])|(?P<group>\((?:\?:)?|\)|\|)|(?P<repeat>(?:[*+?]|\{\d{1,3}(?:,\d{0,3})?\})\??)"
     r"|(?P<any>\.)|(?P<begin>\^)|(?P<end>\$)|(?P<plain>[^\\\[\]{}()*+?.^$|])",
@@ -16,14 +23,18 @@ _TOKEN = re.compile(
 
 
 def like(pattern: str, mark: str) -> str:
-    """The same pattern with a backslash as escape character. Spark refuses an escape before anything else."""
+    """The same pattern with a backslash as escape character.
+
+    Spark refuses an escape before anything else.
+    """
     result, rest = "", iter(pattern)
     for char in rest:
         if char == mark:
             escaped = next(rest, None)
             if escaped is None or escaped not in ("%", "_", mark):
                 raise SqlError(
-                    f"the LIKE pattern {pattern!r} has an escape character before {escaped or 'its end'}: escape only %, _ and itself"
+                    f"the LIKE pattern {pattern!r} has an escape character before"
+                    f" {escaped or 'its end'}: escape only %, _ and itself"
                 )
             char = escaped if escaped not in "%_\\" else "\\" + escaped
         elif char == "\\":
@@ -33,7 +44,9 @@ def like(pattern: str, mark: str) -> str:
 
 
 def regular(pattern: str) -> str:
-    """The pattern in RE2's syntax, if it uses only what Java's and RE2's matchers agree on after rewriting."""
+    """The pattern in RE2's syntax, if it uses only what Java's and RE2's matchers agree on after
+    rewriting.
+    """
     result, position, repeated = "", 0, True
     while position < len(pattern):
         match = _TOKEN.match(pattern, position)
@@ -71,5 +84,6 @@ def _escaped(char: str, pattern: str) -> str:
 def _refused(pattern: str) -> Unsupported:
     return Unsupported(
         f"the regular expression {pattern!r}",
-        "use plain characters, . [...] \\d \\w \\s ( ) | * + ? {n,m}, ^ at the start and $ at the end",
+        "use plain characters, . [...] \\d \\w \\s ( ) | * + ? {n,m}, ^ at the start and $ at"
+        " the end",
     )

@@ -1,6 +1,7 @@
 """Comparisons, AND/OR/NOT, IS, IN, BETWEEN, LIKE and RLIKE.
 
-DuckDB may evaluate both sides of AND and OR in any order; where a side may raise, CASE keeps Spark's order.
+DuckDB may evaluate both sides of AND and OR in any order; where a side may raise, CASE keeps
+Spark's order.
 """
 
 from __future__ import annotations
@@ -18,9 +19,27 @@ from belvedere.expressions.rules import Lower, as_string, function, literal_text
 from belvedere.expressions.typed import Typed, let, null_of, strict, text_sql
 from belvedere.types import BOOLEAN, STRING
 
-_SIGNS: dict[type[exp.Expr], str] = {exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
+_SIGNS: dict[type[exp.Expr], str] = {
+    exp.EQ: "=",
+    exp.NEQ: "<>",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+}
 _MANY = 16  # conditions from which on they become a balanced tree
-_LOOSER = (exp.Is, exp.In, exp.Like, exp.ILike, exp.RegexpLike, exp.Between, exp.Escape, exp.Not, exp.And, exp.Or)
+_LOOSER = (
+    exp.Is,
+    exp.In,
+    exp.Like,
+    exp.ILike,
+    exp.RegexpLike,
+    exp.Between,
+    exp.Escape,
+    exp.Not,
+    exp.And,
+    exp.Or,
+)
 
 
 def aligned(*values: Typed) -> list[Typed]:
@@ -47,7 +66,9 @@ def compare(node: exp.Binary, lower: Lower) -> Typed:
 def _check_parentheses(node: exp.Binary) -> None:
     """Spark reads a = b IN (c) as (a = b) IN (c), sqlglot as a = (b IN (c))."""
     if isinstance(node.this, _LOOSER) or isinstance(node.expression, _LOOSER):
-        raise Unsupported(f"{node.sql('spark')} without parentheses", "put parentheses around the inner condition")
+        raise Unsupported(
+            f"{node.sql('spark')} without parentheses", "put parentheses around the inner condition"
+        )
 
 
 @lowers(exp.NullSafeEQ, args="this expression")
@@ -70,7 +91,9 @@ def _distinct(a: Typed, b: Typed, words: str) -> Typed:
 
 
 def condition(value: Typed, where: str) -> Typed:
-    """`value` as a boolean; Spark casts only NULL and strings, and we leave the strings to the user."""
+    """`value` as a boolean; Spark casts only NULL and strings, and we leave the strings to the
+    user.
+    """
     if value.is_null or value.type == BOOLEAN:
         return cast_to(value, BOOLEAN)
     raise SqlError(f"{where} needs a boolean, not {value.type}: compare or cast it explicitly")
@@ -88,14 +111,19 @@ def disjunction(node: exp.Or, lower: Lower) -> Typed:
 
 def _connected(node: exp.Connector, lower: Lower, word: str, decides: str) -> Typed:
     """The right side is evaluated unless the left side decides: also when the left side is NULL."""
-    if isinstance(node.this, type(node)) and isinstance(node.expression, type(node)):  # the parser has balanced a long condition
-        return _decided_by_all([condition(lower(term), word) for term in node.flatten(unnest=False)], word, decides)
+    # the parser has balanced a long condition
+    if isinstance(node.this, type(node)) and isinstance(node.expression, type(node)):
+        return _decided_by_all(
+            [condition(lower(term), word) for term in node.flatten(unnest=False)], word, decides
+        )
     a, b = (condition(lower(side), word) for side in (node.this, node.expression))
     return _decided(a, b, word, decides)
 
 
 def all_of(values: Sequence[Typed]) -> Typed:
-    """Conditions that must all hold, tested in their order; many of them as a tree of little depth."""
+    """Conditions that must all hold, tested in their order; many of them as
+    a tree of little depth.
+    """
     tests = [condition(value, "a condition") for value in values]
     if len(tests) < _MANY:
         return reduce(lambda a, b: _decided(a, b, "AND", "FALSE"), tests)
@@ -103,16 +131,22 @@ def all_of(values: Sequence[Typed]) -> Typed:
 
 
 def _decided_by_all(tests: Sequence[Typed], word: str, decides: str) -> Typed:
-    """As `_decided` for many: a text of little depth, in which a test that raises is not evaluated after one that decides."""
+    """As `_decided` for many: a text of little depth, in which a test that raises is not evaluated
+    after one that decides.
+    """
     if any(t.sql == decides for t in tests):
         return Typed(decides, BOOLEAN, nullable=False)
     raises, nullable = any(t.raises for t in tests), any(t.nullable for t in tests)
     if not raises:
         return Typed(_paired([t.sql for t in tests], word), BOOLEAN, nullable=nullable)
-    arms = " ".join(f"WHEN {t.sql if decides == 'TRUE' else f'NOT {t.sql}'} THEN {decides}" for t in tests)
+    arms = " ".join(
+        f"WHEN {t.sql if decides == 'TRUE' else f'NOT {t.sql}'} THEN {decides}" for t in tests
+    )
     unknown = _paired([f"({t.sql} IS NULL)" for t in tests if t.nullable] or ["FALSE"], "OR")
     other = "FALSE" if decides == "TRUE" else "TRUE"
-    return Typed(f"(CASE {arms} WHEN {unknown} THEN NULL ELSE {other} END)", BOOLEAN, True, nullable)
+    return Typed(
+        f"(CASE {arms} WHEN {unknown} THEN NULL ELSE {other} END)", BOOLEAN, True, nullable
+    )
 
 
 def _paired(texts: Sequence[str], word: str) -> str:
@@ -130,7 +164,9 @@ def _decided(a: Typed, b: Typed, word: str, decides: str) -> Typed:
     if not (a.raises or b.raises):
         return Typed(f"({a.sql} {word} {b.sql})", BOOLEAN, nullable=nullable)
     test = "NOT {0}" if decides == "FALSE" else "{0}"
-    sql = let(a.sql, lambda x: f"CASE WHEN {test.format(x)} THEN {decides} ELSE ({x} {word} {b.sql}) END")
+    sql = let(
+        a.sql, lambda x: f"CASE WHEN {test.format(x)} THEN {decides} ELSE ({x} {word} {b.sql}) END"
+    )
     return Typed(f"({sql})", BOOLEAN, True, nullable)
 
 
@@ -147,12 +183,19 @@ def is_value(node: exp.Is, lower: Lower) -> Typed:
     if not isinstance(node.expression, exp.Boolean):
         raise Unsupported(node.sql("spark"), "use IS NULL, IS TRUE or IS FALSE")
     word = "TRUE" if node.expression.this else "FALSE"
-    return Typed(f"({condition(value, 'IS ' + word).sql} IS NOT DISTINCT FROM {word})", BOOLEAN, value.raises, nullable=False)
+    return Typed(
+        f"({condition(value, 'IS ' + word).sql} IS NOT DISTINCT FROM {word})",
+        BOOLEAN,
+        value.raises,
+        nullable=False,
+    )
 
 
 def is_null(value: Typed) -> Typed:
     return (
-        Typed("TRUE", BOOLEAN, nullable=False) if value.is_null else Typed(f"({value.sql} IS NULL)", BOOLEAN, value.raises, nullable=False)
+        Typed("TRUE", BOOLEAN, nullable=False)
+        if value.is_null
+        else Typed(f"({value.sql} IS NULL)", BOOLEAN, value.raises, nullable=False)
     )
 
 
@@ -172,9 +215,14 @@ def member(node: exp.In, lower: Lower) -> Typed:
     value, *items = aligned(lower(node.this), *(lower(e) for e in node.expressions))
     if not items:
         raise SqlError("IN needs a list of values")
-    raises, nullable = any(v.raises for v in (value, *items)), any(v.nullable for v in (value, *items))
+    raises, nullable = (
+        any(v.raises for v in (value, *items)),
+        any(v.nullable for v in (value, *items)),
+    )
     if not any(i.raises for i in items):
-        return Typed(f"({value.sql} IN ({', '.join(i.sql for i in items)}))", BOOLEAN, raises, nullable)
+        return Typed(
+            f"({value.sql} IN ({', '.join(i.sql for i in items)}))", BOOLEAN, raises, nullable
+        )
     # Item by item, because Spark stops at the first match.
     nulls = " OR ".join(f"{i.sql} IS NULL" for i in items)
 
@@ -189,7 +237,8 @@ def member(node: exp.In, lower: Lower) -> Typed:
 def between(node: exp.Between, lower: Lower) -> Typed:
     value = node.this
     both = exp.And(
-        this=exp.GTE(this=value, expression=node.args["low"]), expression=exp.LTE(this=value.copy(), expression=node.args["high"])
+        this=exp.GTE(this=value, expression=node.args["low"]),
+        expression=exp.LTE(this=value.copy(), expression=node.args["high"]),
     )
     return conjunction(both, lower)
 
@@ -209,7 +258,10 @@ def like_escape(node: exp.Escape, lower: Lower) -> Typed:
 
 def _like(node: exp.Like, mark: str, lower: Lower) -> Typed:
     if not isinstance(node.expression, (exp.Literal, exp.RawString, exp.Null)):
-        raise Unsupported("LIKE with a pattern that is not a string literal", "use contains, startswith or endswith")
+        raise Unsupported(
+            "LIKE with a pattern that is not a string literal",
+            "use contains, startswith or endswith",
+        )
     value, pattern = as_string(lower(node.this)), lower(node.expression)
     if pattern.is_null or value.is_null:
         return null_of(BOOLEAN)

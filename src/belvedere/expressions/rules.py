@@ -1,4 +1,6 @@
-"""The register of lowering rules: one rule per sqlglot node type, or per name for functions that sqlglot does not know."""
+"""The register of lowering rules: one rule per sqlglot node type, or per name for functions that
+sqlglot does not know.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,10 @@ FUNCTIONS: dict[str, tuple[Rule, range]] = {}
 
 
 def lowers(*kinds: type[exp.Expr], args: str = "this") -> Callable[[_R], _R]:
-    """The rule for these nodes. A node with any other argument than `args` set is not what the rule understands."""
+    """The rule for these nodes.
+
+    A node with any other argument than `args` set is not what the rule understands.
+    """
 
     def register(rule: _R) -> _R:
         for kind in kinds:

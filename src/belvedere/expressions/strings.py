@@ -20,7 +20,9 @@ def _int(node: exp.Expr, lower: Lower, where: str) -> Typed:
 
 
 def joined(values: list[Typed]) -> Typed:
-    """|| and concat: NULL if any is NULL; all arguments are evaluated, unlike with other functions."""
+    """|| and concat: NULL if any is NULL; all arguments are evaluated,
+    unlike with other functions.
+    """
     kind = BINARY if values and all(v.type == BINARY for v in values) else STRING
     if any(v.is_null for v in values):
         return null_of(kind)
@@ -33,7 +35,9 @@ def joined(values: list[Typed]) -> Typed:
 def pipe(node: exp.DPipe, lower: Lower) -> Typed:
     if isinstance(node.expression, (exp.Add, exp.Sub)):
         # Spark gives || and + the same precedence, sqlglot does not.
-        raise Unsupported(f"{node.sql('spark')} without parentheses", "put parentheses around the sum")
+        raise Unsupported(
+            f"{node.sql('spark')} without parentheses", "put parentheses around the sum"
+        )
     return joined([lower(node.this), lower(node.expression)])
 
 
@@ -50,7 +54,12 @@ def concat_ws(node: exp.ConcatWs, lower: Lower) -> Typed:
     """NULLs are skipped, but a NULL separator makes it NULL."""
     separator, *values = [as_string(lower(e)) for e in node.expressions]
     items = ", ".join(v.sql for v in values) or "NULL"
-    return Typed(f"concat_ws({separator.sql}, {items})", STRING, any(v.raises for v in (separator, *values)), separator.nullable)
+    return Typed(
+        f"concat_ws({separator.sql}, {items})",
+        STRING,
+        any(v.raises for v in (separator, *values)),
+        separator.nullable,
+    )
 
 
 @lowers(exp.Length)
@@ -65,12 +74,18 @@ def length(node: exp.Length, lower: Lower) -> Typed:
 def octet_length(node: exp.Anonymous, lower: Lower) -> Typed:
     value = lower(node.expressions[0])
     name = "octet_length" if value.type == BINARY else "strlen"
-    return strict([value if value.type == BINARY else as_string(value)], lambda v: f"CAST({name}({v}) AS INTEGER)", INT)
+    return strict(
+        [value if value.type == BINARY else as_string(value)],
+        lambda v: f"CAST({name}({v}) AS INTEGER)",
+        INT,
+    )
 
 
 @lowers(exp.Trim, args="this expression position")
 def trim(node: exp.Trim, lower: Lower) -> Typed:
-    name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(str(node.args.get("position") or "").upper(), "trim")
+    name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(
+        str(node.args.get("position") or "").upper(), "trim"
+    )
     return _trimmed(name, node.this, node.args.get("expression"), lower)
 
 
@@ -99,14 +114,25 @@ def substring(node: exp.Substring, lower: Lower) -> Typed:
 
 
 def _substring(text: str, position: str, count: str, start: Typed, size: Typed | None) -> str:
-    """Positions count from 1, negative ones from the end, and 0 is 1; what lies before the text counts against the length."""
+    """Positions count from 1, negative ones from the end, and 0 is 1; what lies before the text
+    counts against the length.
+    """
     simple = isinstance(start.literal, int) and start.literal > 0
     if simple and (size is None or (isinstance(size.literal, int) and size.literal >= 0)):
         return f"substring({text}, {position}, {count})"
 
     def body(v: str, p: str) -> str:
-        first = f"CASE WHEN {p} > 0 THEN CAST({p} AS BIGINT) - 1 WHEN {p} < 0 THEN length({v}) + {p} ELSE 0 END"
-        return let(first, lambda f: f"substring({v}, greatest({f}, 0) + 1, greatest({f} + CAST({count} AS BIGINT) - greatest({f}, 0), 0))")
+        first = (
+            f"CASE WHEN {p} > 0 THEN CAST({p} AS BIGINT) - 1 WHEN {p} < 0 THEN length({v}) + {p}"
+            " ELSE 0 END"
+        )
+        return let(
+            first,
+            lambda f: (
+                f"substring({v}, greatest({f}, 0) + 1, greatest({f} + CAST({count} AS BIGINT) -"
+                f" greatest({f}, 0), 0))"
+            ),
+        )
 
     def whole(v: str, p: str) -> str:
         return f"CASE WHEN {p} IS NOT NULL AND {count} IS NOT NULL THEN {body(v, p)} END"
@@ -139,7 +165,10 @@ def _text(value: Typed, where: str) -> Typed:
 
 @lowers(exp.StrPosition, args="this substr position")
 def position(node: exp.StrPosition, lower: Lower) -> Typed:
-    """position and locate. Spark's locate finds an empty string at 1 from any start, and nothing from a start below 1."""
+    """position and locate.
+
+    Spark's locate finds an empty string at 1 from any start, and nothing from a start below 1.
+    """
     text, part = as_string(lower(node.this)), as_string(lower(node.args["substr"]))
     start_node = node.args.get("position")
     if start_node is None:
@@ -149,7 +178,10 @@ def position(node: exp.StrPosition, lower: Lower) -> Typed:
         raise Unsupported(f"locate from {start}", "positions count from 1")
 
     def build(s: str, v: str) -> str:
-        found = let(f"strpos(substring({v}, {start}), {s})", lambda f: f"CASE WHEN {f} = 0 THEN 0 ELSE {f} + {start - 1} END")
+        found = let(
+            f"strpos(substring({v}, {start}), {s})",
+            lambda f: f"CASE WHEN {f} = 0 THEN 0 ELSE {f} + {start - 1} END",
+        )
         return f"CAST(CASE WHEN {s} = '' AND {v} IS NOT NULL THEN 1 ELSE {found} END AS INTEGER)"
 
     return strict([part, text], build, INT)
@@ -171,12 +203,23 @@ def replace(node: exp.Replace, lower: Lower) -> Typed:
 @lowers(exp.Pad, args="this expression fill_pattern is_left")
 def pad(node: exp.Pad, lower: Lower) -> Typed:
     fill_node = node.args.get("fill_pattern")
-    fill = as_string(lower(fill_node)) if fill_node is not None else Typed("' '", STRING, nullable=False, literal=" ")
-    args = [_text(lower(node.this), "lpad and rpad"), _int(node.expression, lower, "the length of lpad and rpad"), fill]
+    fill = (
+        as_string(lower(fill_node))
+        if fill_node is not None
+        else Typed("' '", STRING, nullable=False, literal=" ")
+    )
+    args = [
+        _text(lower(node.this), "lpad and rpad"),
+        _int(node.expression, lower, "the length of lpad and rpad"),
+        fill,
+    ]
     name = "lpad" if node.args.get("is_left") else "rpad"
 
     def build(v: str, n: str, f: str) -> str:
-        return f"CASE WHEN {f} = '' THEN left({v}, {_not_below_zero(n)}) ELSE {name}({v}, {_not_below_zero(n)}, {f}) END"
+        return (
+            f"CASE WHEN {f} = '' THEN left({v}, {_not_below_zero(n)}) ELSE {name}({v},"
+            f" {_not_below_zero(n)}, {f}) END"
+        )
 
     return strict(args, lambda v, n, f: let(v, lambda x: let(n, lambda y: build(x, y, f))), STRING)
 
@@ -190,7 +233,11 @@ def repeat(node: exp.Repeat, lower: Lower) -> Typed:
 @lowers(exp.Reverse)
 def reverse(node: exp.Reverse, lower: Lower) -> Typed:
     """DuckDB's reverse keeps combined characters together, Spark's does not."""
-    return strict([_text(lower(node.this), "reverse")], lambda v: f"array_to_string(list_reverse(string_split({v}, '')), '')", STRING)
+    return strict(
+        [_text(lower(node.this), "reverse")],
+        lambda v: f"array_to_string(list_reverse(string_split({v}, '')), '')",
+        STRING,
+    )
 
 
 @lowers(exp.Translate, args="this from_ to")
@@ -210,13 +257,22 @@ def split_part(node: exp.SplitPart, lower: Lower) -> Typed:
     def build(v: str, d: str, n: str) -> str:
         failed = raise_sql("INVALID_INDEX_OF_ZERO", n, "VARCHAR")
         unsplit = f"CASE WHEN {n} IN (1, -1) THEN {v} ELSE '' END"
-        return f"CASE WHEN {n} = 0 THEN {failed} WHEN {d} = '' THEN {unsplit} ELSE split_part({v}, {d}, {n}) END"
+        return (
+            f"CASE WHEN {n} = 0 THEN {failed} WHEN {d} = '' THEN {unsplit} ELSE split_part({v},"
+            f" {d}, {n}) END"
+        )
 
     def checked(v: str, d: str, n: str) -> str:
-        return f"CASE WHEN {v} IS NOT NULL AND {d} IS NOT NULL AND {n} IS NOT NULL THEN {build(v, d, n)} END"
+        return (
+            f"CASE WHEN {v} IS NOT NULL AND {d} IS NOT NULL AND {n} IS NOT NULL THEN"
+            f" {build(v, d, n)} END"
+        )
 
     return strict(
-        args, lambda v, d, n: let(v, lambda x: let(d, lambda y: let(n, lambda z: checked(x, y, z)))), STRING, raises=not args[2].literal
+        args,
+        lambda v, d, n: let(v, lambda x: let(d, lambda y: let(n, lambda z: checked(x, y, z)))),
+        STRING,
+        raises=not args[2].literal,
     )
 
 
@@ -231,7 +287,11 @@ def character(node: exp.Chr, lower: Lower) -> Typed:
     if not value.is_null and value.kind not in ("int", "bigint"):
         raise SqlError(f"chr needs a whole number, not {value.type}")
     return strict(
-        [cast_to(value, BIGINT)], lambda v: let(v, lambda n: f"CASE WHEN {n} < 0 THEN '' ELSE chr(CAST({n} & 255 AS INTEGER)) END"), STRING
+        [cast_to(value, BIGINT)],
+        lambda v: let(
+            v, lambda n: f"CASE WHEN {n} < 0 THEN '' ELSE chr(CAST({n} & 255 AS INTEGER)) END"
+        ),
+        STRING,
     )
 
 
@@ -240,7 +300,9 @@ def hexadecimal(node: exp.Hex, lower: Lower) -> Typed:
     value = lower(node.this)
     if value.kind not in ("int", "bigint", "string", "binary"):
         raise Unsupported(f"hex of {value.type or 'NULL'}", "cast it to bigint, string or binary")
-    return strict([cast_to(value, BIGINT) if value.type == INT else value], lambda v: f"hex({v})", STRING)
+    return strict(
+        [cast_to(value, BIGINT) if value.type == INT else value], lambda v: f"hex({v})", STRING
+    )
 
 
 def _digest(name: str) -> Callable[[exp.Expr, Lower], Typed]:
@@ -265,7 +327,11 @@ def sha2(node: exp.SHA2, lower: Lower) -> Typed:
     return _digest("sha256")(node, lower)
 
 
-_TESTS: dict[type[exp.Expr], str] = {exp.StartsWith: "starts_with", exp.EndsWith: "suffix", exp.Contains: "contains"}
+_TESTS: dict[type[exp.Expr], str] = {
+    exp.StartsWith: "starts_with",
+    exp.EndsWith: "suffix",
+    exp.Contains: "contains",
+}
 
 
 @lowers(*_TESTS, args="this expression")

@@ -65,7 +65,9 @@ def raise_sql(code: str, value_sql: str, duckdb_type: str) -> str:
 
 
 def let(value: str, body: Callable[[str], str]) -> str:
-    """`body` with `value` bound once, so that nested expressions do not double in length at every level."""
+    """`body` with `value` bound once, so that nested expressions do not double in length at every
+    level.
+    """
     if len(value) <= _INLINE:
         return body(value)
     name = f"v{zlib.crc32(value.encode())}"

@@ -1,4 +1,7 @@
-"""Which Python values a column takes: those that it can give back. A number is no text, true is no number, and nothing is rounded."""
+"""Which Python values a column takes: those that it can give back.
+
+A number is no text, true is no number, and nothing is rounded.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,10 @@ _LARGEST_EXACT = 1 << 53  # whole numbers up to it are doubles, every one of the
 
 
 def plain(value: Any, column: Column, row: int | None = None) -> Any:
-    """The value as Python's own kind for the column, or an error. Whether it is too large is seen when it is encoded."""
+    """The value as Python's own kind for the column, or an error.
+
+    Whether it is too large is seen when it is encoded.
+    """
     kind = column.type.name
     if type(value) in _USUAL[kind]:
         return value
@@ -39,13 +45,18 @@ def plain(value: Any, column: Column, row: int | None = None) -> Any:
                 return int(value)
             if abs(int(value)) <= _LARGEST_EXACT:
                 return float(int(value))
-        elif isinstance(value, _USUAL[kind] if kind != "double" else float | np.floating) and not _loses(value, kind):
+        elif isinstance(
+            value, _USUAL[kind] if kind != "double" else float | np.floating
+        ) and not _loses(value, kind):
             return float(cast(float, value)) if kind == "double" else value
     raise SchemaError(misfit(value, column, row))
 
 
 def misfit(value: Any, column: Column, row: int | None = None) -> str:
-    return f"{'' if row is None else f'row {row}: '}{value!r} is not a {column.type} for column {column.name}"
+    return (
+        f"{'' if row is None else f'row {row}: '}{value!r} is not a {column.type} for column"
+        f" {column.name}"
+    )
 
 
 def _loses(value: Any, kind: str) -> bool:

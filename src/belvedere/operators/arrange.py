@@ -1,15 +1,20 @@
-"""Arrange: rows under a key. The auxiliary view of a join, an index, or the rows of a group in order.
+"""Arrange: rows under a key.
 
-    table[key, order, id](e) = the row with weight +1, or nothing       d(out) = the changes, without those that change nothing
+The auxiliary view of a join, an index, or the rows of a group in order.
 
-Linear. A retraction carries the row before, so writes are blind and nothing is read. Cost: O(|dA|) record writes.
+    table[key, order, id](e) = the row with weight +1, or nothing
+    d(out)                   = the changes, without those that change nothing
 
-    record key   KeyCodec of the key columns | order part | _id          unique: the key columns alone
+Linear. A retraction carries the row before, so writes are blind and nothing is read. Cost: O(|dA|)
+record writes.
+
+    record key   KeyCodec of the key columns | order part | _id    (unique: the key columns alone)
     order part   KeyCodec of each order column; descending: see `_descending`
-    value        RowCodec of the columns behind the key                  unique: of _id and these
+    value        RowCodec of the columns behind the key            (unique: of _id and these)
 
-A record key begins with its state key, and what follows never begins with FF, so the rows of a key are one range; the slot is
-that of the state key. Key columns are read back from the record, so they are emitted as they are read: 0.0 for -0.0.
+A record key begins with its state key, and what follows never begins with FF, so the rows of a key
+are one range; the slot is that of the state key. Key columns are read back from the record, so they
+are emitted as they are read: 0.0 for -0.0.
 """
 
 from __future__ import annotations
@@ -30,14 +35,17 @@ from belvedere.types import BINARY, SqlType
 
 BATCH = 100_000  # rows that are read or emitted together
 Mask: TypeAlias = "npt.NDArray[np.bool_]"
-Records: TypeAlias = "tuple[Ints, pa.BinaryArray, pa.BinaryArray]"  # numbers of keys, record keys, values
+# numbers of keys, record keys, values
+Records: TypeAlias = "tuple[Ints, pa.BinaryArray, pa.BinaryArray]"
 
 _NULL_LAST = 2  # the tag of NULL in descending order; a value's is 1 as ever
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows of an arrangement: the number of each row's key, the columns behind the key, and the identity."""
+    """Rows of an arrangement: the number of each row's key, the columns behind the key, and the
+    identity.
+    """
 
     place: Ints
     rest: tuple[pa.Array, ...]
@@ -50,15 +58,23 @@ class Rows:
         if len(rows) and rows[-1] - rows[0] == len(rows) - 1 and (np.diff(rows) == 1).all():
             return self.slice(int(rows[0]), len(rows))
         at = pa.array(rows)
-        return Rows(self.place[rows], tuple(column.take(at) for column in self.rest), self.ids.take(at))
+        return Rows(
+            self.place[rows], tuple(column.take(at) for column in self.rest), self.ids.take(at)
+        )
 
     def slice(self, start: int, count: int) -> Rows:
-        return Rows(self.place[start : start + count], tuple(c.slice(start, count) for c in self.rest), self.ids.slice(start, count))
+        return Rows(
+            self.place[start : start + count],
+            tuple(c.slice(start, count) for c in self.rest),
+            self.ids.slice(start, count),
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Gone:
-    """Record keys that are retracted in this epoch, sorted, with the numbers of their keys; `counts` has how many per key."""
+    """Record keys that are retracted in this epoch, sorted, with the numbers of their keys;
+    `counts` has how many per key.
+    """
 
     place: Ints
     records: pa.BinaryArray
@@ -67,7 +83,9 @@ class Gone:
 
 @dataclass(frozen=True, slots=True)
 class Arrange:
-    """The first `key` columns are the key (0: all rows are under one), the next ones order the rows within it: True = descending."""
+    """The first `key` columns are the key (0: all rows are under one), the next ones order the rows
+    within it: True = descending.
+    """
 
     table: TableId
     types: tuple[SqlType, ...]
@@ -86,7 +104,10 @@ class Arrange:
 
     def prepare(self, port: int, changes: pa.Table) -> tuple[pa.Table, ...]:
         keys = self.state_key(changes)
-        data = [changes.column(name).cast(kind.arrow) for name, kind in zip(columns(len(self.types)), self.types, strict=True)]
+        data = [
+            changes.column(name).cast(kind.arrow)
+            for name, kind in zip(columns(len(self.types)), self.types, strict=True)
+        ]
         if any(kind.name == "double" for kind in self.types[: self.key]):
             data[: self.key] = self.keys.decode(keys)
         return (self._table(data, changes.column(WEIGHT), changes.column(ID), keys),)
@@ -107,20 +128,29 @@ class Arrange:
             yield rows.slice(start, BATCH)
 
     def state_key(self, changes: pa.Table) -> pa.BinaryArray:
-        return self.keys.encode([changes.column(f"c{i}") for i in range(self.key)], rows=changes.num_rows)
+        return self.keys.encode(
+            [changes.column(f"c{i}") for i in range(self.key)], rows=changes.num_rows
+        )
 
     def record_key(self, changes: pa.Table) -> pa.BinaryArray:
         """The record keys of changes that it emitted."""
         keys = column_of(changes, KEY)
         if self.unique:
             return keys
-        order = self._order_part([column_of(changes, f"c{self.key + i}") for i in range(len(self.order))])
+        order = self._order_part(
+            [column_of(changes, f"c{self.key + i}") for i in range(len(self.order))]
+        )
         return weave([keys, *order, column_of(changes, ID)], len(keys))
 
     def nothing(self) -> pa.Table:
         """No changes."""
         empty = pa.array([], pa.binary())
-        return self._table([pa.array([], kind.arrow) for kind in self.types], pa.array([], pa.int64()), empty, empty)
+        return self._table(
+            [pa.array([], kind.arrow) for kind in self.types],
+            pa.array([], pa.int64()),
+            empty,
+            empty,
+        )
 
     def output(self, shard: Shard, low: bytes, high: bytes | None) -> Iterator[pa.Table]:
         for keys, rows in self.stretches(shard, low, high):
@@ -130,26 +160,46 @@ class Arrange:
 
     # ------------------------------------------------------------ what operators above read
 
-    def stretches(self, shard: Shard, low: bytes, high: bytes | None) -> Iterator[tuple[pa.BinaryArray, Rows]]:
-        """Rows as of e-1 with low <= state key < high, in batches, each with its keys; a key may span batches."""
+    def stretches(
+        self, shard: Shard, low: bytes, high: bytes | None
+    ) -> Iterator[tuple[pa.BinaryArray, Rows]]:
+        """Rows as of e-1 with low <= state key < high, in batches, each with its keys; a key may
+        span batches.
+        """
         first, last = self._bound(shard, low), None if high is None else self._bound(shard, high)
         for records, values in shard.scan_batches(self.table, first, last, BATCH):
             packed = unpack(records, 0)
-            keys = packed.slices(packed.starts, packed.starts + self.keys.lengths(records), None, pa.binary())
-            new = np.append(True, pc.not_equal(keys.slice(1), keys.slice(0, len(keys) - 1)).to_numpy(zero_copy_only=False))
+            keys = packed.slices(
+                packed.starts, packed.starts + self.keys.lengths(records), None, pa.binary()
+            )
+            new = np.append(
+                True,
+                pc.not_equal(keys.slice(1), keys.slice(0, len(keys) - 1)).to_numpy(
+                    zero_copy_only=False
+                ),
+            )
             distinct = keys.filter(pa.array(new))
             yield distinct, self.decode(distinct, (np.cumsum(new) - 1, records, values))
 
     def records(
-        self, shard: Shard, keys: pa.BinaryArray, wanted: Ints, gone: Gone | None = None, limit: int | None = None
+        self,
+        shard: Shard,
+        keys: pa.BinaryArray,
+        wanted: Ints,
+        gone: Gone | None = None,
+        limit: int | None = None,
     ) -> Iterator[Records]:
-        """Records as of e-1 under keys[wanted], except those gone, in key order; `wanted` is sorted, `limit` is per key."""
+        """Records as of e-1 under keys[wanted], except those gone, in key order; `wanted` is
+        sorted, `limit` is per key.
+        """
         if not len(wanted):
             return
         if self.unique:
             yield from self._unique_records(shard, keys, wanted, gone)
             return
-        for numbers, records, values in shard.scan_prefixes(self.table, keys.take(pa.array(wanted)), limit, BATCH):
+        for numbers, records, values in shard.scan_prefixes(
+            self.table, keys.take(pa.array(wanted)), limit, BATCH
+        ):
             place = wanted[numbers]
             stays = None if gone is None else _stays(place, records, gone)
             if stays is None:
@@ -157,16 +207,23 @@ class Arrange:
             elif stays.any():
                 yield place[stays], records.filter(pa.array(stays)), values.filter(pa.array(stays))
 
-    def rows(self, shard: Shard, keys: pa.BinaryArray, wanted: Ints, gone: Gone | None = None) -> Iterator[Rows]:
+    def rows(
+        self, shard: Shard, keys: pa.BinaryArray, wanted: Ints, gone: Gone | None = None
+    ) -> Iterator[Rows]:
         """The same, decoded."""
         for found in self.records(shard, keys, wanted, gone):
             yield self.decode(keys, found)
 
-    def present(self, shard: Shard, keys: pa.BinaryArray, wanted: Ints, gone: Gone | None = None) -> Mask:
-        """Which of the keys are wanted and have a record as of e-1 that is not gone; reads at most twice as many as are gone, and one."""
+    def present(
+        self, shard: Shard, keys: pa.BinaryArray, wanted: Ints, gone: Gone | None = None
+    ) -> Mask:
+        """Which of the keys are wanted and have a record as of e-1 that is not gone; reads at most
+        twice as many as are gone, and one.
+        """
         found = np.zeros(len(keys), bool)
         lost = np.zeros(len(keys), np.int64) if gone is None else gone.counts
-        limits = 1 << np.frexp(lost[wanted].astype(np.float64))[1].astype(np.int64)  # the power of two above
+        # the power of two above
+        limits = 1 << np.frexp(lost[wanted].astype(np.float64))[1].astype(np.int64)
         for limit in np.unique(limits).tolist():
             for place, _, _ in self.records(shard, keys, wanted[limits == limit], gone, limit):
                 found[place] = True
@@ -183,7 +240,9 @@ class Arrange:
             starts += np.diff(offsets_of(part)) if isinstance(part, pa.Array) else len(part)
         return Rows(place, tuple(rest), packed.slices(starts, packed.ends, None, pa.binary()))
 
-    def _unique_records(self, shard: Shard, keys: pa.BinaryArray, wanted: Ints, gone: Gone | None) -> Iterator[Records]:
+    def _unique_records(
+        self, shard: Shard, keys: pa.BinaryArray, wanted: Ints, gone: Gone | None
+    ) -> Iterator[Records]:
         if gone is not None:
             wanted = wanted[gone.counts[wanted] == 0]
         for start in range(0, len(wanted), BATCH):
@@ -194,11 +253,17 @@ class Arrange:
                 continue
             if values.null_count:
                 present = values.is_valid()
-                place, records, values = place[present.to_numpy(zero_copy_only=False)], records.filter(present), values.filter(present)
+                place, records, values = (
+                    place[present.to_numpy(zero_copy_only=False)],
+                    records.filter(present),
+                    values.filter(present),
+                )
             yield place, records, values
 
     def _bound(self, shard: Shard, bound: bytes) -> bytes:
-        """The bound for records that has the same state keys below it: a key may be below although its records are not."""
+        """The bound for records that has the same state keys below it: a key may be below although
+        its records are not.
+        """
         if self.unique:
             return bound
         for record, _ in shard.scan(self.table, bound, None):
@@ -215,7 +280,11 @@ class Arrange:
                 order = order_by(np.cumsum(run_starts(records)), weights > 0)
             else:  # stable: the retraction of a record stays before its insertion
                 order = stable_order(records)
-            records, values, weights = records.take(pa.array(order)), values.take(pa.array(order)), weights[order]
+            records, values, weights = (
+                records.take(pa.array(order)),
+                values.take(pa.array(order)),
+                weights[order],
+            )
         first = np.flatnonzero(run_starts(records))
         last = run_ends(first, len(records))
         before = values.take(pa.array(first, mask=weights[first] > 0))
@@ -224,23 +293,33 @@ class Arrange:
 
     def _encoded(self, rows: pa.Table) -> pa.BinaryArray:
         rest = [column_of(rows, f"c{i}") for i in range(self.key, len(self.types))]
-        return self.values.encode([column_of(rows, ID), *rest] if self.unique else rest, rows=rows.num_rows)
+        return self.values.encode(
+            [column_of(rows, ID), *rest] if self.unique else rest, rows=rows.num_rows
+        )
 
     def _order_part(self, ordering: Sequence[pa.Array]) -> list[pa.Array | bytes]:
         pieces: list[pa.Array | bytes] = []
-        for array, kind, descending in zip(ordering, self.types[self.key :], self.order, strict=False):
+        for array, kind, descending in zip(
+            ordering, self.types[self.key :], self.order, strict=False
+        ):
             encoded = KeyCodec((kind,)).encode([array])
             pieces += _descending(encoded, kind) if descending else [encoded]
         return pieces
 
-    def _table(self, data: Sequence[pa.Array], weights: pa.Array, ids: pa.BinaryArray, keys: pa.BinaryArray) -> pa.Table:
-        return pa.table([*data, weights, ids, keys], names=[*columns(len(self.types)), WEIGHT, ID, KEY])
+    def _table(
+        self, data: Sequence[pa.Array], weights: pa.Array, ids: pa.BinaryArray, keys: pa.BinaryArray
+    ) -> pa.Table:
+        return pa.table(
+            [*data, weights, ids, keys], names=[*columns(len(self.types)), WEIGHT, ID, KEY]
+        )
 
 
 def _descending(encoded: pa.BinaryArray, kind: SqlType) -> list[pa.Array | bytes]:
-    """Bytes whose order is the reverse: inverted, but a tag is 1 or 2, because FF must not follow a key.
+    """Bytes whose order is the reverse: inverted, but a tag is 1 or 2, because FF must not follow a
+    key.
 
-    The end of an inverted string, FF, gets another one: its escapes are FF 00, and what follows may begin with 00.
+    The end of an inverted string, FF, gets another one: its escapes are FF 00, and what follows may
+    begin with 00.
     """
     starts = offsets_of(encoded).astype(np.int64)
     data = ~data_of(encoded)
@@ -252,11 +331,14 @@ def _descending(encoded: pa.BinaryArray, kind: SqlType) -> list[pa.Array | bytes
 
 
 def _sorted(rows: pa.Table) -> tuple[pa.Table, Mask]:
-    """The rows by (key, identity, weight), and which of them has the key and identity of the row before it."""
+    """The rows by (key, identity, weight), and which of them has the key and identity of the row
+    before it.
+    """
     ids, weights = column_of(rows, ID), rows.column(WEIGHT).to_numpy()
     keys, codes = group(column_of(rows, KEY))
     first = run_starts(ids)
-    if _rising(ids) and (first[1:] | (np.diff(weights) >= 0)).all():  # as producers send them, and one producer is common
+    # as producers send them, and one producer is common
+    if _rising(ids) and (first[1:] | (np.diff(weights) >= 0)).all():
         ranks: Ints = np.cumsum(first, dtype=np.int64)
         order = order_by(codes)
     else:
@@ -265,21 +347,34 @@ def _sorted(rows: pa.Table) -> tuple[pa.Table, Mask]:
     if not (np.diff(order) == 1).all():
         codes, ranks = codes[order], ranks[order]
         at = rows.column_names.index(KEY)
-        rows = rows.remove_column(at).take(pa.array(order)).combine_chunks().add_column(at, KEY, keys.take(pa.array(codes)))
+        rows = (
+            rows.remove_column(at)
+            .take(pa.array(order))
+            .combine_chunks()
+            .add_column(at, KEY, keys.take(pa.array(codes)))
+        )
     return rows, np.append(False, (np.diff(codes) == 0) & (np.diff(ranks) == 0))
 
 
 def _stays(place: Ints, records: pa.BinaryArray, gone: Gone) -> Mask | None:
-    """Which records are not gone; None if all stay. Only those of keys that lose any are looked up."""
+    """Which records are not gone; None if all stay.
+
+    Only those of keys that lose any are looked up.
+    """
     losing = gone.counts[place] > 0
     if not losing.any():
         return None
     first, last = np.searchsorted(gone.place, [place[0], place[-1] + 1]).tolist()
     stays = ~losing
     looked_up = records.filter(pa.array(losing))
-    stays[losing] = ~pc.is_in(looked_up, gone.records.slice(first, last - first)).to_numpy(zero_copy_only=False)
+    stays[losing] = ~pc.is_in(looked_up, gone.records.slice(first, last - first)).to_numpy(
+        zero_copy_only=False
+    )
     return stays
 
 
 def _rising(values: pa.BinaryArray) -> bool:
-    return pc.all(pc.less_equal(values.slice(0, max(len(values) - 1, 0)), values.slice(1))).as_py() is not False
+    return (
+        pc.all(pc.less_equal(values.slice(0, max(len(values) - 1, 0)), values.slice(1))).as_py()
+        is not False
+    )

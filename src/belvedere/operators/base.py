@@ -3,21 +3,26 @@
 Changes are an Arrow table with the columns `c0`, `c1`, ... of the rows and
 
     _w    int64    the weight: +1 a row appears, -1 a row disappears
-    _id   binary   the identity of what the row stands for: the encoded base key, or the group key after an aggregate
+    _id   binary   the identity of what the row stands for: the encoded base key, or the group key
+                   after an aggregate
 
-As of any epoch a relation has at most one row per identity. In one epoch an identity has at most one change of weight -1, which
-is exactly what was emitted before, and at most one of weight +1. Identities are prefix-free codes, so those of a join are put together.
+As of any epoch a relation has at most one row per identity. In one epoch an identity has at most
+one change of weight -1, which is exactly what was emitted before, and at most one of weight +1.
+Identities are prefix-free codes, so those of a join are put together.
 
-A stateless operator maps changes to changes. A stateful one works in two halves, so that work can be combined before it
-travels (and after):
+A stateless operator maps changes to changes. A stateful one works in two halves, so that work can
+be combined before it travels (and after):
 
-    prepare(port, changes) -> parts       at the producer: tables with a binary column `_k`, the state key
-    step(shard, parts)     -> changes     at the owner of the state key's slot: read as of e-1, write as of e, emit
+    prepare(port, changes) -> parts       at the producer: tables with a binary column `_k`, the
+                                          state key
+    step(shard, parts)     -> changes     at the owner of the state key's slot: read as of e-1,
+                                          write as of e, emit
 
-`step` sees all parts of its slot of this epoch at once: `parts[i]` are the tables that producers prepared as their i-th; of an
-operator with two ports, those of port i. It yields its changes in batches, so that one row that matches a million does not
-fill the memory. What it emits and writes depends only on the multiset of the changes and on the state as of e-1 (rule R5), so
-an attempt can run twice, anywhere.
+`step` sees all parts of its slot of this epoch at once: `parts[i]` are the tables that producers
+prepared as their i-th; of an operator with two ports, those of port i. It yields its changes in
+batches, so that one row that matches a million does not fill the memory. What it emits and writes
+depends only on the multiset of the changes and on the state as of e-1 (rule R5), so an attempt can
+run twice, anywhere.
 """
 
 from __future__ import annotations
@@ -71,4 +76,6 @@ class Origin(Stateful, Protocol):
         """The state keys of changes that it emitted."""
 
     def output(self, shard: Shard, low: bytes, high: bytes | None) -> Iterator[pa.Table]:
-        """All rows of its result as of e-1 with low <= state key < high, as insertions, in batches."""
+        """All rows of its result as of e-1 with low <= state key <
+        high, as insertions, in batches.
+        """

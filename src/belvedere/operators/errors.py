@@ -2,8 +2,9 @@
 
     errors(e) = errors(e-1) + weights of raising rows, per row identity
 
-The record goes when its row goes, because the row's retraction raises in the same way. A counter record under the empty
-key (rows stand under a prefix) says how many there are, so that the commit manifest can tell which views are in error.
+The record goes when its row goes, because the row's retraction raises in the same way. A counter
+record under the empty key (rows stand under a prefix) says how many there are, so that the commit
+manifest can tell which views are in error.
 """
 
 from __future__ import annotations
@@ -24,20 +25,29 @@ ROW = b"\x01"  # stands before a row's identity, which may be empty itself
 
 def error_rows(ids: pa.Array, weights: pa.Array, expression: pa.Array) -> pa.Table:
     schema = pa.schema([(ID, pa.binary()), (WEIGHT, pa.int64()), ("expression", pa.int32())])
-    return pa.table([pc.cast(ids, pa.binary()), weights, pc.cast(expression, pa.int32())], schema=schema)
+    return pa.table(
+        [pc.cast(ids, pa.binary()), weights, pc.cast(expression, pa.int32())], schema=schema
+    )
 
 
 def _within_limits(keys: pa.BinaryArray) -> pa.BinaryArray:
-    """The identity of a join of many tables may be longer than a store's keys: then its end is replaced by a digest."""
+    """The identity of a join of many tables may be longer than a store's keys: then its end is
+    replaced by a digest.
+    """
     if not pc.any(too_long(keys)).as_py():
         return keys
     kept = MAX_KEY - 16
-    short = [k if len(k) <= MAX_KEY else k[:kept] + hashlib.blake2b(k, digest_size=16).digest() for k in keys.to_pylist()]
+    short = [
+        k if len(k) <= MAX_KEY else k[:kept] + hashlib.blake2b(k, digest_size=16).digest()
+        for k in keys.to_pylist()
+    ]
     return pa.array(short, pa.binary())
 
 
 def record_errors(shard: Shard, table: TableId, rows: pa.Table) -> int:
-    """Add error rows to the error table of this slot; returns how many rows of this slot are in error afterwards."""
+    """Add error rows to the error table of this slot; returns how many rows of this slot are in
+    error afterwards.
+    """
     ids, codes = group(rows.column(ID).combine_chunks())
     keys = _within_limits(pc.binary_join_element_wise(ROW, ids, b""))
     weights = np.bincount(codes, rows.column(WEIGHT).to_numpy(), len(keys)).astype(np.int64)
@@ -45,7 +55,10 @@ def record_errors(shard: Shard, table: TableId, rows: pa.Table) -> int:
     np.maximum.at(expression, codes, rows.column("expression").to_numpy())
     before = shard.get_many(table, keys)
     old = [COUNT.unpack(v) if v is not None else (0, 0) for v in before.to_pylist()]
-    new = [(n + int(w), int(x) if w > 0 else y) for (n, y), w, x in zip(old, weights, expression, strict=True)]
+    new = [
+        (n + int(w), int(x) if w > 0 else y)
+        for (n, y), w, x in zip(old, weights, expression, strict=True)
+    ]
     total_before = shard.get_many(table, pa.array([COUNTER], pa.binary()))
     count: int = COUNT.unpack(total_before[0].as_py())[0] if total_before[0].is_valid else 0
     count += sum(n[0] > 0 for n in new) - sum(o[0] > 0 for o in old)

@@ -1,12 +1,14 @@
 """Exact sums of doubles: independent of order, and what is added can be taken away again.
 
-A total is an integer multiple of 2**-1074 (the smallest double), with NaN and the infinities counted apart:
+A total is an integer multiple of 2**-1074 (the smallest double), with NaN and the infinities
+counted apart:
 
     total = (units, nans, positive infinities, negative infinities)
 
-A sum in doubles depends on the order of additions and does not cancel; an attempt that adds in another order would emit
-another row, and its retraction would not match (rule R5). Here the double that a reader sees is the exact sum, rounded once.
-The work per row is vectorised; Python integers are touched once per group and binary exponent.
+A sum in doubles depends on the order of additions and does not cancel; an attempt that adds in
+another order would emit another row, and its retraction would not match (rule R5). Here the double
+that a reader sees is the exact sum, rounded once. The work per row is vectorised; Python integers
+are touched once per group and binary exponent.
 """
 
 from __future__ import annotations
@@ -24,13 +26,16 @@ _UNIT = 1074
 _SPECIALS = struct.Struct("<qqqH")
 
 
-def group_totals(codes: Ints, groups: int, values: npt.NDArray[np.float64], weights: Ints) -> list[Total]:
+def group_totals(
+    codes: Ints, groups: int, values: npt.NDArray[np.float64], weights: Ints
+) -> list[Total]:
     """The total of value * weight per group."""
     units = [0] * groups
     finite = np.isfinite(values) & (weights != 0)
     mantissa, exponent = np.frexp(np.where(finite, values, 0.0))
     whole = (mantissa * 2.0**53).astype(np.int64)
-    place = np.maximum(exponent.astype(np.int64) - 53 + _UNIT, -60) + 64  # never negative, subnormals included
+    # never negative, subnormals included
+    place = np.maximum(exponent.astype(np.int64) - 53 + _UNIT, -60) + 64
     order = order_by(codes, place)
     order = order[finite[order] & (whole[order] != 0)]
     if len(order):
@@ -41,7 +46,10 @@ def group_totals(codes: Ints, groups: int, values: npt.NDArray[np.float64], weig
         for at, h, lo in zip(pair[starts].tolist(), high.tolist(), low.tolist(), strict=True):
             shifted = ((h << 27) + lo) << (at % 4096)
             units[at // 4096] += shifted >> 64
-    counts = [np.bincount(codes, np.where(test, weights, 0), groups).astype(np.int64).tolist() for test in _specials(values)]
+    counts = [
+        np.bincount(codes, np.where(test, weights, 0), groups).astype(np.int64).tolist()
+        for test in _specials(values)
+    ]
     return list(zip(units, *counts, strict=True))
 
 
@@ -70,9 +78,16 @@ def pack(total: Total) -> bytes:
     units = total[0]
     zeros = (units & -units).bit_length() - 1 if units else 0
     digits = units >> zeros
-    return _SPECIALS.pack(*total[1:], zeros) + digits.to_bytes((digits.bit_length() + 8) // 8, "little", signed=True)
+    return _SPECIALS.pack(*total[1:], zeros) + digits.to_bytes(
+        (digits.bit_length() + 8) // 8, "little", signed=True
+    )
 
 
 def unpack(data: bytes) -> Total:
     nans, positive, negative, zeros = _SPECIALS.unpack_from(data)
-    return (int.from_bytes(data[_SPECIALS.size :], "little", signed=True) << zeros, nans, positive, negative)
+    return (
+        int.from_bytes(data[_SPECIALS.size :], "little", signed=True) << zeros,
+        nans,
+        positive,
+        negative,
+    )

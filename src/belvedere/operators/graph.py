@@ -3,9 +3,10 @@
     level(source) = 0
     level(n)      = max(level of inputs) + 1 if n needs an exchange, else max(level of inputs)
 
-A stateful operator needs an exchange when its state key is not what its input is already partitioned by. The size of an
-epoch's job is the depth of the graph, not the number of views. Equal nodes over equal inputs are one node, whichever view
-asked for them: `shape` says what equal means, and `bound` gives a new node its state tables.
+A stateful operator needs an exchange when its state key is not what its input is already
+partitioned by. The size of an epoch's job is the depth of the graph, not the number of views. Equal
+nodes over equal inputs are one node, whichever view asked for them: `shape` says what equal means,
+and `bound` gives a new node its state tables.
 """
 
 from __future__ import annotations
@@ -118,20 +119,29 @@ def _tables(value: Any) -> Iterable[TableId]:
 
 @lru_cache(maxsize=65536)
 def shape(operator: Operator) -> str:
-    """What two nodes over the same inputs must agree in to be one: everything but table ids and the users' words."""
+    """What two nodes over the same inputs must agree in to be one: everything but table ids and the
+    users' words.
+    """
     return json.dumps(_shape(operator))
 
 
 def _shape(value: Any) -> Any:
     if is_dataclass(value):
         kept = [f for f in fields(value) if f.name != "text"]
-        parts = [bool(getattr(value, f.name)) if f.type == "TableId" else _shape(getattr(value, f.name)) for f in kept]
+        parts = [
+            bool(getattr(value, f.name)) if f.type == "TableId" else _shape(getattr(value, f.name))
+            for f in kept
+        ]
         return [type(value).__name__, *parts]
     return [_shape(v) for v in value] if isinstance(value, tuple) else value
 
 
-def bound(operator: Operator, inputs: Sequence[Operator], new_id: Callable[[], TableId]) -> Operator:
-    """The operator with state tables of its own; one that reads its inputs' state gets to know their tables."""
+def bound(
+    operator: Operator, inputs: Sequence[Operator], new_id: Callable[[], TableId]
+) -> Operator:
+    """The operator with state tables of its own; one that reads its inputs' state gets to know
+    their tables.
+    """
     if isinstance(operator, Join):
         left, right = inputs
         assert isinstance(left, Arrange) and isinstance(right, Arrange)  # noqa: PT018  # the planner arranges both sides
@@ -150,7 +160,11 @@ def _filled(value: Any, new_id: Callable[[], TableId]) -> Any:
     if not is_dataclass(value):
         return value
     changed = {
-        f.name: (new_id() if getattr(value, f.name) else 0) if f.type == "TableId" else _filled(getattr(value, f.name), new_id)
+        f.name: (
+            (new_id() if getattr(value, f.name) else 0)
+            if f.type == "TableId"
+            else _filled(getattr(value, f.name), new_id)
+        )
         for f in fields(value)
     }
     return replace(value, **changed)  # type: ignore[type-var]  # a dataclass instance
@@ -164,7 +178,8 @@ def places(existing: Iterable[Node]) -> Places:
 
 
 def bind(nodes: Sequence[Node], known: Places, new_id: Callable[[], int]) -> tuple[Node, ...]:
-    """The nodes of a plan with real ids: those that exist already, where they are equal over equal inputs, and new ones.
+    """The nodes of a plan with real ids: those that exist already, where they are equal over equal
+    inputs, and new ones.
 
     What is new is known afterwards, so that many views can be bound one after the other.
     """
@@ -192,7 +207,10 @@ _KINDS: dict[str, Any] = {
 def to_json(value: Any) -> Any:
     """Plans are trees of frozen dataclasses; each is written with its class name."""
     if is_dataclass(value):
-        return {"is": type(value).__name__, **{f.name: to_json(getattr(value, f.name)) for f in fields(value)}}
+        return {
+            "is": type(value).__name__,
+            **{f.name: to_json(getattr(value, f.name)) for f in fields(value)},
+        }
     if isinstance(value, tuple):
         return [to_json(v) for v in value]
     return value

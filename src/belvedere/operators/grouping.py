@@ -1,8 +1,9 @@
 """Grouping and exact sums without a Python loop.
 
-Sums are 128-bit integers kept as two 64-bit halves (the layout of Arrow's decimal128), so that SUM over bigint and over
-decimals of up to 28 digits is exact at any number of rows; longer decimals are summed in `Wide` integers. `np.bincount` adds in
-doubles; it is exact here because every limb is below 2**32 and at most 2**20 rows are added at a time.
+Sums are 128-bit integers kept as two 64-bit halves (the layout of Arrow's decimal128), so that SUM
+over bigint and over decimals of up to 28 digits is exact at any number of rows; longer decimals are
+summed in `Wide` integers. `np.bincount` adds in doubles; it is exact here because every limb is
+below 2**32 and at most 2**20 rows are added at a time.
 """
 
 from __future__ import annotations
@@ -24,7 +25,11 @@ def group(keys: pa.Array) -> tuple[pa.BinaryArray, Ints]:
     ranks = stable_order(encoded.dictionary)
     place = np.empty(len(ranks), np.int64)
     place[ranks] = np.arange(len(ranks))
-    codes = place[encoded.indices.to_numpy(zero_copy_only=False)] if len(ranks) else np.empty(0, np.int64)
+    codes = (
+        place[encoded.indices.to_numpy(zero_copy_only=False)]
+        if len(ranks)
+        else np.empty(0, np.int64)
+    )
     return encoded.dictionary.take(pa.array(ranks)), codes
 
 
@@ -46,7 +51,9 @@ class Int128:
     @classmethod
     def from_decimal(cls, array: pa.Array) -> Int128:
         """The unscaled integers of a decimal128 array; NULL counts as 0."""
-        words = np.frombuffer(array.buffers()[1], np.uint64)[2 * array.offset : 2 * (array.offset + len(array))]
+        words = np.frombuffer(array.buffers()[1], np.uint64)[
+            2 * array.offset : 2 * (array.offset + len(array))
+        ]
         low, high = words[0::2].copy(), words[1::2].astype(np.int64)
         if array.null_count:
             missing = array.is_null().to_numpy(zero_copy_only=False)
@@ -56,7 +63,9 @@ class Int128:
     def to_decimal(self, scale: int) -> pa.Array:
         words = np.empty((len(self.low), 2), np.uint64)
         words[:, 0], words[:, 1] = self.low, self.high.astype(np.uint64)
-        return pa.Array.from_buffers(pa.decimal128(38, scale), len(words), [None, pa.py_buffer(words)])
+        return pa.Array.from_buffers(
+            pa.decimal128(38, scale), len(words), [None, pa.py_buffer(words)]
+        )
 
     def __add__(self, other: Int128) -> Int128:
         low = self.low + other.low
@@ -72,12 +81,18 @@ class Int128:
 
     def to_double(self) -> npt.NDArray[np.float64]:
         small = self.low.astype(np.int64).astype(np.float64)
-        return np.where(self.fits_int64(), small, self.high.astype(np.float64) * 2.0**64 + self.low.astype(np.float64))
+        return np.where(
+            self.fits_int64(),
+            small,
+            self.high.astype(np.float64) * 2.0**64 + self.low.astype(np.float64),
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Wide:
-    """A vector of integers high * 2**64 + low with 0 <= low < 2**64: sums of 128-bit integers, exact at any number of rows."""
+    """A vector of integers high * 2**64 + low with 0 <= low < 2**64: sums of 128-bit integers,
+    exact at any number of rows.
+    """
 
     high: Int128
     low: Int128
@@ -89,7 +104,9 @@ class Wide:
     @classmethod
     def of(cls, high: Int128, low: Int128) -> Wide:
         """With what the lower part has too much carried over."""
-        return cls(high + Int128.from_int64(low.high), Int128(low.low, np.zeros(len(low.low), np.int64)))
+        return cls(
+            high + Int128.from_int64(low.high), Int128(low.low, np.zeros(len(low.low), np.int64))
+        )
 
     def __add__(self, other: Wide) -> Wide:
         return Wide.of(self.high + other.high, self.low + other.low)
@@ -99,7 +116,9 @@ class Wide:
         return Int128(self.low.low, self.high.low.astype(np.int64)), self.high.fits_int64()
 
     def to_integers(self) -> list[int]:
-        pairs = zip(self.high.to_decimal(0).to_pylist(), self.low.to_decimal(0).to_pylist(), strict=True)
+        pairs = zip(
+            self.high.to_decimal(0).to_pylist(), self.low.to_decimal(0).to_pylist(), strict=True
+        )
         return [(int(high) << 64) + int(low) for high, low in pairs]
 
 
@@ -110,7 +129,12 @@ def group_count(codes: Ints, groups: int, weights: Ints) -> Ints:
 def group_sum(codes: Ints, groups: int, values: Ints | Int128, weights: Ints) -> Int128:
     """The exact sum of value * weight per group."""
     wide = values if isinstance(values, Int128) else Int128.from_int64(values)
-    limbs = [wide.high >> np.int64(32), wide.high & np.int64(0xFFFFFFFF), wide.low >> np.uint64(32), wide.low & np.uint64(0xFFFFFFFF)]
+    limbs = [
+        wide.high >> np.int64(32),
+        wide.high & np.int64(0xFFFFFFFF),
+        wide.low >> np.uint64(32),
+        wide.low & np.uint64(0xFFFFFFFF),
+    ]
     if not isinstance(values, Int128):  # two limbs are enough: the upper one is signed
         limbs = [values >> np.int64(32), values & np.int64(0xFFFFFFFF)]
     total = Int128.zeros(groups)
@@ -122,7 +146,9 @@ def group_sum(codes: Ints, groups: int, values: Ints | Int128, weights: Ints) ->
 def wide_sum(codes: Ints, groups: int, values: Int128, weights: Ints) -> Wide:
     """The same for values of up to 128 bits, of which a few already fill an Int128."""
     low = Int128(values.low, np.zeros(len(values.low), np.int64))
-    return Wide.of(group_sum(codes, groups, values.high, weights), group_sum(codes, groups, low, weights))
+    return Wide.of(
+        group_sum(codes, groups, values.high, weights), group_sum(codes, groups, low, weights)
+    )
 
 
 def _limb_sum(codes: Ints, groups: int, limb: Ints, weights: Ints) -> Int128:
@@ -133,7 +159,9 @@ def _limb_sum(codes: Ints, groups: int, limb: Ints, weights: Ints) -> Int128:
     result = np.zeros(groups, np.int64)
     for start in range(0, len(codes), rows):
         part = slice(start, start + rows)
-        result += np.bincount(codes[part], (limb[part] * weights[part]).astype(np.float64), groups).astype(np.int64)
+        result += np.bincount(
+            codes[part], (limb[part] * weights[part]).astype(np.float64), groups
+        ).astype(np.int64)
     return Int128.from_int64(result)
 
 
@@ -141,4 +169,7 @@ def _big_limb_sum(codes: Ints, groups: int, limb: Ints, weights: Ints) -> Int128
     sums: list[Any] = [0] * groups
     for code, value, weight in zip(codes.tolist(), limb.tolist(), weights.tolist(), strict=True):
         sums[code] += value * weight
-    return Int128(np.array([s & 0xFFFF_FFFF_FFFF_FFFF for s in sums], np.uint64), np.array([s >> 64 for s in sums], np.int64))
+    return Int128(
+        np.array([s & 0xFFFF_FFFF_FFFF_FFFF for s in sums], np.uint64),
+        np.array([s >> 64 for s in sums], np.int64),
+    )

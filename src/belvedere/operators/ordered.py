@@ -1,12 +1,15 @@
 """Ordered: the pre-aggregation, values of each group in order.
 
-    by row     record (g, x, row)                                                        MIN, MAX
-    counted    count[g, x](e) = count[g, x](e-1) + sum of weights of x in g, none at 0   COUNT(DISTINCT), and MIN, MAX beside it
+    by row     record (g, x, row)
+               for MIN and MAX
+    counted    count[g, x](e) = count[g, x](e-1) + sum of weights of x in g, none at 0
+               for COUNT(DISTINCT), and MIN, MAX beside it
 
-MIN and MAX are the first and last record of a group's prefix; COUNT(DISTINCT) counts records that appear and vanish. Rows are
-written blindly, because a change says what was there before; counts have to be read.
-An extreme is searched again only when its own record vanishes, and the search stops at the first record that stays:
-deleting the minimum costs one seek, never a scan of the base table. The slot is that of the group, not of the record.
+MIN and MAX are the first and last record of a group's prefix; COUNT(DISTINCT) counts records that
+appear and vanish. Rows are written blindly, because a change says what was there before; counts
+have to be read. An extreme is searched again only when its own record vanishes, and the search
+stops at the first record that stays: deleting the minimum costs one seek, never a scan of the base
+table. The slot is that of the group, not of the record.
 """
 
 from __future__ import annotations
@@ -31,7 +34,9 @@ Mask: TypeAlias = "npt.NDArray[np.bool_]"
 
 @dataclass(frozen=True, slots=True)
 class Touched:
-    """Per group: by how much its number of distinct values grew, and its extremes after the epoch (encoded, NULL = none)."""
+    """Per group: by how much its number of distinct values grew, and its extremes after the epoch
+    (encoded, NULL = none).
+    """
 
     distinct: Ints
     least: pa.BinaryArray
@@ -55,7 +60,9 @@ class Ordered:
     types: tuple[SqlType, ...]
     by_row: bool = False
 
-    def partial(self, changes: pa.Table, inputs: Sequence[int], keys: pa.BinaryArray, codes: Ints) -> pa.Table:
+    def partial(
+        self, changes: pa.Table, inputs: Sequence[int], keys: pa.BinaryArray, codes: Ints
+    ) -> pa.Table:
         """One row per (group, value) with its weight; rows with a NULL value do not count."""
         arrays = [changes.column(f"c{i}").combine_chunks() for i in inputs]
         weights = changes.column(WEIGHT).combine_chunks()
@@ -64,22 +71,35 @@ class Ordered:
             valid = pc.is_valid(arrays[0])
             for array in arrays[1:]:
                 valid = pc.and_(valid, pc.is_valid(array))
-            arrays, rows, weights = [a.filter(valid) for a in arrays], [r.filter(valid) for r in rows], weights.filter(valid)
+            arrays, rows, weights = (
+                [a.filter(valid) for a in arrays],
+                [r.filter(valid) for r in rows],
+                weights.filter(valid),
+            )
             codes = codes[valid.to_numpy(zero_copy_only=False)]
         values = KeyCodec(self.types).encode(arrays)
         names = [KEY, VALUE, WEIGHT, ID] if self.by_row else [KEY, VALUE, WEIGHT]
         return pa.table([keys.take(pa.array(codes)), values, weights, *rows], names=names)
 
     def apply(
-        self, shard: Shard, keys: pa.BinaryArray, parts: Sequence[pa.Table], least: pa.BinaryArray, greatest: pa.BinaryArray
+        self,
+        shard: Shard,
+        keys: pa.BinaryArray,
+        parts: Sequence[pa.Table],
+        least: pa.BinaryArray,
+        greatest: pa.BinaryArray,
     ) -> Touched:
-        """Write the counts of this slot's records; `keys` are the touched groups, with their extremes as of e-1."""
+        """Write the counts of this slot's records; `keys` are the touched groups, with their
+        extremes as of e-1.
+        """
         entries = self._count(shard, keys, pa.concat_tables(parts).combine_chunks())
         appeared = ((entries.old == 0) & (entries.new > 0)).astype(np.int64)
         vanished = (entries.old > 0) & (entries.new == 0)
         distinct = group_count(entries.place, len(keys), appeared - vanished)
         mask = pa.array(vanished)
-        gone = _Gone(entries.place[vanished], entries.value.filter(mask), entries.suffix.filter(mask))
+        gone = _Gone(
+            entries.place[vanished], entries.value.filter(mask), entries.suffix.filter(mask)
+        )
         low = self._extreme(shard, keys, entries, gone, least, reverse=False)
         high = self._extreme(shard, keys, entries, gone, greatest, reverse=True)
         return Touched(distinct, low, high)
@@ -87,13 +107,23 @@ class Ordered:
     def _count(self, shard: Shard, keys: pa.BinaryArray, rows: pa.Table) -> _Entries:
         values = rows.column(VALUE).combine_chunks()
         ids = rows.column(ID).combine_chunks() if self.by_row else None
-        place = pc.index_in(rows.column(KEY).combine_chunks(), keys).to_numpy(zero_copy_only=False).astype(np.int64)
+        place = (
+            pc.index_in(rows.column(KEY).combine_chunks(), keys)
+            .to_numpy(zero_copy_only=False)
+            .astype(np.int64)
+        )
         order, starts = _sorted(place, values, ids)
-        delta = np.add.reduceat(rows.column(WEIGHT).to_numpy()[order], starts) if len(starts) else np.empty(0, np.int64)
+        delta = (
+            np.add.reduceat(rows.column(WEIGHT).to_numpy()[order], starts)
+            if len(starts)
+            else np.empty(0, np.int64)
+        )
         changed = delta != 0
         example, delta = pa.array(order[starts[changed]]), delta[changed]
         place, values = place[example.to_numpy()], values.take(example)
-        suffix = values if ids is None else pc.binary_join_element_wise(values, ids.take(example), b"")
+        suffix = (
+            values if ids is None else pc.binary_join_element_wise(values, ids.take(example), b"")
+        )
         records = pc.binary_join_element_wise(keys.take(pa.array(place)), suffix, b"")
         if self.by_row:  # a row is there or not, and its change says which
             old, before = (delta < 0).astype(np.int64), _present(delta < 0)
@@ -105,23 +135,38 @@ class Ordered:
         return _Entries(place, values, suffix, old, old + delta)
 
     def _extreme(
-        self, shard: Shard, keys: pa.BinaryArray, entries: _Entries, gone: _Gone, current: pa.BinaryArray, reverse: bool
+        self,
+        shard: Shard,
+        keys: pa.BinaryArray,
+        entries: _Entries,
+        gone: _Gone,
+        current: pa.BinaryArray,
+        reverse: bool,
     ) -> pa.BinaryArray:
         """The extreme of every touched group after the epoch: of what stayed and what came."""
         added = _outermost(entries, len(keys), reverse)
-        was_extreme = pc.equal(gone.value, current.take(pa.array(gone.place))).fill_null(False).to_numpy(zero_copy_only=False)
+        was_extreme = (
+            pc.equal(gone.value, current.take(pa.array(gone.place)))
+            .fill_null(False)
+            .to_numpy(zero_copy_only=False)
+        )
         lost = np.unique(gone.place[was_extreme])
         kept = current
         if len(lost):
             found, limits = current.to_pylist(), added.to_pylist()
             for g in lost.tolist():
-                found[g] = self._search(shard, keys[g].as_py(), gone.of(g, reverse), limits[g], reverse)
+                found[g] = self._search(
+                    shard, keys[g].as_py(), gone.of(g, reverse), limits[g], reverse
+                )
             kept = pa.array(found, pa.binary())
         better = pc.greater(added, kept) if reverse else pc.less(added, kept)
         return pc.if_else(pc.fill_null(better, False), added, pc.coalesce(kept, added))
 
-    def _search(self, shard: Shard, key: bytes, gone: Iterator[bytes], limit: bytes | None, reverse: bool) -> bytes | None:
-        """The outermost record as of e-1 that stays, unless it lies beyond `limit`, which came in this epoch.
+    def _search(
+        self, shard: Shard, key: bytes, gone: Iterator[bytes], limit: bytes | None, reverse: bool
+    ) -> bytes | None:
+        """The outermost record as of e-1 that stays, unless it lies beyond `limit`, which came in
+        this epoch.
 
         Vanished records come in the order of the scan, so the two are walked in step.
         """
@@ -129,7 +174,9 @@ class Ordered:
         for record, _ in shard.scan(self.table, low, high, reverse):
             suffix = record[len(key) :]
             if limit is not None and (suffix < limit + b"\xff" if reverse else suffix >= limit):
-                return None  # no value is the beginning of another, so the row's identity behind it does not matter
+                # no value is the beginning of another, so the row's identity behind it does not
+                # matter
+                return None
             if suffix != next(gone, None):
                 return suffix[: prefix_length(suffix, self.types)]
         return None
@@ -150,7 +197,9 @@ class _Gone:
 
 
 def _sorted(place: Ints, values: pa.BinaryArray, ids: pa.BinaryArray | None) -> tuple[Ints, Ints]:
-    """The order of rows by group, value and identity, and where each run of equal ones starts in it."""
+    """The order of rows by group, value and identity, and where each run of equal ones starts in
+    it.
+    """
     if not len(place):
         return np.empty(0, np.int64), np.empty(0, np.int64)
     words = Words.of_numbers(place).then(Words.of(values))
@@ -168,7 +217,9 @@ def _sorted(place: Ints, values: pa.BinaryArray, ids: pa.BinaryArray | None) -> 
 
 
 def _ties_by_identity(order: Ints, same: Mask, ids: pa.BinaryArray) -> Ints:
-    """Sort the few rows that share group and value with a neighbour by identity, each within its run."""
+    """Sort the few rows that share group and value with a neighbour by identity, each within its
+    run.
+    """
     tied = np.append(False, same) | np.append(same, False)
     run = np.cumsum(np.append(True, ~same))[tied]
     rows = order[tied]
@@ -180,12 +231,20 @@ def _ties_by_identity(order: Ints, same: Mask, ids: pa.BinaryArray) -> Ints:
 def _present(mask: Mask) -> pa.BinaryArray:
     """Empty values where a record is there, NULL where it is not."""
     return pa.Array.from_buffers(
-        pa.binary(), len(mask), [pa.array(mask).buffers()[1], pa.py_buffer(np.zeros(len(mask) + 1, np.int32)), pa.py_buffer(b"")]
+        pa.binary(),
+        len(mask),
+        [
+            pa.array(mask).buffers()[1],
+            pa.py_buffer(np.zeros(len(mask) + 1, np.int32)),
+            pa.py_buffer(b""),
+        ],
     )
 
 
 def _outermost(entries: _Entries, groups: int, reverse: bool) -> pa.BinaryArray:
-    """Per group the first (last) touched value that is there after the epoch; entries stand in key order."""
+    """Per group the first (last) touched value that is there after the epoch; entries stand in key
+    order.
+    """
     present = np.flatnonzero(entries.new > 0)
     if not reverse:
         present = present[::-1]

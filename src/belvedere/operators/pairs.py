@@ -1,4 +1,7 @@
-"""Pairs: which rows of two lists have the same key. Keys are numbers here, so nothing is hashed and nothing is sorted twice."""
+"""Pairs: which rows of two lists have the same key.
+
+Keys are numbers here, so nothing is hashed and nothing is sorted twice.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,9 @@ from belvedere.operators.grouping import Ints
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """Rows sorted by the number of their key: those of key k are start[k] .. start[k] + count[k]."""
+    """Rows sorted by the number of their key: those of key k are
+    start[k] .. start[k] + count[k].
+    """
 
     start: Ints
     count: Ints
@@ -24,7 +29,9 @@ class Index:
 
 
 def pairs(place: Ints, index: Index, batch: int) -> Iterator[tuple[Ints, Ints]]:
-    """All pairs of a row with a key in `place` and a row of the index with the same key, `batch` at a time."""
+    """All pairs of a row with a key in `place` and a row of the index with the same key, `batch` at
+    a time.
+    """
     count = index.count[place]
     ends = np.cumsum(count)
     total = int(ends[-1]) if len(ends) else 0

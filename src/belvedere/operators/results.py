@@ -1,9 +1,12 @@
 """Results: what a reader sees of a group's state, with Spark's types and overflow rules.
 
-    count = n          sum = NULL if nothing was summed        avg = sum / non-NULL count        min, max = the extremes
+    count = n
+    sum = NULL if nothing was summed
+    avg = sum / non-NULL count
+    min, max = the extremes
 
-Each function gives the values and a mask of the groups whose result cannot be represented; those are errors of the view
-(rule R9), while the state behind them stays exact and recovers.
+Each function gives the values and a mask of the groups whose result cannot be represented; those
+are errors of the view (rule R9), while the state behind them stays exact and recovers.
 """
 
 from __future__ import annotations
@@ -51,7 +54,11 @@ def result_of(call: Call, state: GroupState, argument: int) -> tuple[pa.Array, M
     if isinstance(total, Wide):
         return _wide(call, total, state.non_null[argument])
     if isinstance(total, Int128):
-        return _sum(call, total, empty) if call.function == "sum" else _average(call, total, state.non_null[argument])
+        return (
+            _sum(call, total, empty)
+            if call.function == "sum"
+            else _average(call, total, state.non_null[argument])
+        )
     assert total is not None  # kept for every sum and average
     doubles = np.array([exact.to_double(t) for t in total], np.float64)
     if call.function == "avg":
@@ -69,7 +76,11 @@ def _sum(call: Call, total: Int128, empty: Mask) -> tuple[pa.Array, Mask]:
         overflow = ~total.fits_int64() & ~empty
         return pa.array(total.low.astype(np.int64), mask=empty | overflow), overflow
     wide = pc.if_else(pa.array(empty), None, total.to_decimal(call.type.scale))
-    overflow = pc.greater(pc.abs(wide), _largest(call.type)).fill_null(False).to_numpy(zero_copy_only=False)
+    overflow = (
+        pc.greater(pc.abs(wide), _largest(call.type))
+        .fill_null(False)
+        .to_numpy(zero_copy_only=False)
+    )
     kept = pc.if_else(pa.array(overflow), None, wide)
     return kept.cast(call.type.arrow), overflow
 
@@ -79,7 +90,9 @@ def _largest(kind: SqlType) -> pa.Scalar:
     """The largest decimal of a type, as one of 38 digits."""
     with localcontext() as context:
         context.prec = 60
-        return pa.scalar(Decimal(10**kind.precision - 1).scaleb(-kind.scale), pa.decimal128(38, kind.scale))
+        return pa.scalar(
+            Decimal(10**kind.precision - 1).scaleb(-kind.scale), pa.decimal128(38, kind.scale)
+        )
 
 
 def _wide(call: Call, total: Wide, count: npt.NDArray[np.int64]) -> tuple[pa.Array, Mask]:
@@ -94,19 +107,31 @@ def _wide(call: Call, total: Wide, count: npt.NDArray[np.int64]) -> tuple[pa.Arr
         context.prec, context.rounding = 120, ROUND_HALF_UP
         unit = Decimal(1).scaleb(-call.type.scale)
         sums = [Decimal(s).scaleb(-scale) for s in total.to_integers()]
-        means = [(s / n).quantize(unit) if n else None for s, n in zip(sums, count.tolist(), strict=True)]
+        means = [
+            (s / n).quantize(unit) if n else None for s, n in zip(sums, count.tolist(), strict=True)
+        ]
     overflow = np.array([m is not None and m.copy_abs() >= bound for m in means], bool)
-    return pa.array([None if o else m for m, o in zip(means, overflow.tolist(), strict=True)], call.type.arrow), overflow
+    return (
+        pa.array(
+            [None if o else m for m, o in zip(means, overflow.tolist(), strict=True)],
+            call.type.arrow,
+        ),
+        overflow,
+    )
 
 
 def _average(call: Call, total: Int128, count: npt.NDArray[np.int64]) -> tuple[pa.Array, Mask]:
     empty = count == 0
     if call.type.name == "double":
-        return pa.array(total.to_double() / np.maximum(count, 1), mask=empty), np.zeros(len(count), bool)
+        return pa.array(total.to_double() / np.maximum(count, 1), mask=empty), np.zeros(
+            len(count), bool
+        )
     scale = call.argument_type.scale if call.argument_type else 0
     unit = Decimal(1).scaleb(-call.type.scale)
     with localcontext() as context:
         context.prec, context.rounding = 80, ROUND_HALF_UP
         sums = total.to_decimal(scale).to_pylist()
-        values = [(s / n).quantize(unit) if n else None for s, n in zip(sums, count.tolist(), strict=True)]
+        values = [
+            (s / n).quantize(unit) if n else None for s, n in zip(sums, count.tolist(), strict=True)
+        ]
     return pa.array(values, call.type.arrow), np.zeros(len(count), bool)

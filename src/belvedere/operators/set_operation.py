@@ -1,14 +1,16 @@
-"""SetOperation: rows of the left input compared with those of the right: INTERSECT [ALL] and EXCEPT [ALL].
+"""SetOperation: rows of the left input compared with those of the right: INTERSECT [ALL] and EXCEPT
+[ALL].
 
     l[x](e) = l[x](e-1) + sum of weights of x on the left          r[x] on the right
     n[x]    = intersect    1 if l > 0 and r > 0      ALL   min(l, r)
               except       1 if l > 0 and r = 0      ALL   max(0, l - r)
     d(out)  = the copies of x between n[x](e-1) and n[x](e)           for every touched x
 
-Neither is bilinear, so each different row keeps both counts; they are linear, so changes are added up before they travel and
-once more on arrival. Rows are compared as keys are: NULL equals NULL, -0.0 is 0.0, all NaNs are one; output rows are decoded
-from the key. Copy n of a row has the identity (row, n), so a count that moves touches no other copy. Cost: one record
-read and written per touched row, whatever its number of copies, plus the copies that appear or vanish.
+Neither is bilinear, so each different row keeps both counts; they are linear, so changes are added
+up before they travel and once more on arrival. Rows are compared as keys are: NULL equals NULL,
+-0.0 is 0.0, all NaNs are one; output rows are decoded from the key. Copy n of a row has the
+identity (row, n), so a count that moves touches no other copy. Cost: one record read and written
+per touched row, whatever its number of copies, plus the copies that appear or vanish.
 """
 
 from __future__ import annotations
@@ -41,7 +43,9 @@ class SetOperation:
     def prepare(self, port: int, changes: pa.Table) -> tuple[pa.Table, ...]:
         keys, codes = group(self.state_key(changes))
         counts = group_count(codes, len(keys), changes.column(WEIGHT).to_numpy())
-        return (pa.table([keys, pa.array(counts)], names=[KEY, WEIGHT]).filter(pa.array(counts != 0)),)
+        return (
+            pa.table([keys, pa.array(counts)], names=[KEY, WEIGHT]).filter(pa.array(counts != 0)),
+        )
 
     def step(self, shard: Shard, parts: Sequence[Sequence[pa.Table]]) -> Iterator[pa.Table]:
         keys, delta = _combined(parts)
@@ -54,7 +58,9 @@ class SetOperation:
         yield from self._copies(keys, self._present(old), self._present(new))
 
     def state_key(self, changes: pa.Table) -> pa.BinaryArray:
-        return KeyCodec(self.types).encode([changes.column(name) for name in columns(len(self.types))])
+        return KeyCodec(self.types).encode(
+            [changes.column(name) for name in columns(len(self.types))]
+        )
 
     def output(self, shard: Shard, low: bytes, high: bytes | None) -> Iterator[pa.Table]:
         for keys, values in shard.scan_batches(self.table, low, high):
@@ -66,10 +72,14 @@ class SetOperation:
         left, right = counts[:, LEFT], counts[:, RIGHT]
         if not self.all:
             return np.asarray((left > 0) & ((right > 0) == (self.kind == "intersect")), np.int64)
-        return np.asarray(np.minimum(left, right) if self.kind == "intersect" else np.maximum(left - right, 0))
+        return np.asarray(
+            np.minimum(left, right) if self.kind == "intersect" else np.maximum(left - right, 0)
+        )
 
     def _copies(self, keys: pa.BinaryArray, old: Ints, new: Ints) -> Iterator[pa.Table]:
-        """The copies that appear and vanish, sorted by identity, in batches: one row may have a million."""
+        """The copies that appear and vanish, sorted by identity, in batches: one row may have a
+        million.
+        """
         moved = np.flatnonzero(old != new)
         low, weight = np.minimum(old, new)[moved], np.sign(new - old)[moved]
         ends = np.cumsum(np.abs(new - old)[moved])
@@ -79,7 +89,9 @@ class SetOperation:
             place = np.searchsorted(ends, copy, side="right")
             first, last = int(place[0]), int(place[-1]) + 1
             rows = keys.take(pa.array(moved[first:last]))
-            yield self._changes(rows, place - first, low[place] + copy - begins[place] + 1, weight[place])
+            yield self._changes(
+                rows, place - first, low[place] + copy - begins[place] + 1, weight[place]
+            )
 
     def _changes(self, rows: pa.BinaryArray, place: Ints, number: Ints, weight: Ints) -> pa.Table:
         """Rows decoded once each, and repeated as `place` says."""
@@ -96,7 +108,9 @@ def _combined(parts: Sequence[Sequence[pa.Table]]) -> tuple[pa.BinaryArray, Ints
     tables = [(port, table) for port, arrived in enumerate(parts) for table in arrived]
     if not tables:
         return pa.array([], pa.binary()), np.zeros((0, 2), np.int64)
-    keys, codes = group(pa.concat_tables([table for _, table in tables]).column(KEY).combine_chunks())
+    keys, codes = group(
+        pa.concat_tables([table for _, table in tables]).column(KEY).combine_chunks()
+    )
     weights = np.concatenate([table.column(WEIGHT).to_numpy() for _, table in tables])
     side = np.repeat([port for port, _ in tables], [len(table) for _, table in tables])
     delta = group_count(2 * codes + side, 2 * len(keys), weights).reshape(-1, 2)

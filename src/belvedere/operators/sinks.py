@@ -3,8 +3,8 @@
     KeyedSink   at most one row per key:   view[k] = the row with weight +1, or nothing
     BagSink     equal rows are counted:    view[row] = view[row] + sum of weights
 
-A keyed sink reads nothing: the retraction carries the row before, so writes are blind and the value before is known. A
-bag reads one count per touched row. Cost: O(|dV|) record writes.
+A keyed sink reads nothing: the retraction carries the row before, so writes are blind and the value
+before is known. A bag reads one count per touched row. Cost: O(|dV|) record writes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ _COUNT = struct.Struct("<q")
 
 @dataclass(frozen=True, slots=True)
 class KeyedSink:
-    """`key` and `value` are numbers of input columns; `by_id` says that the key columns are the identity itself."""
+    """`key` and `value` are numbers of input columns; `by_id` says that the key columns are the
+    identity itself.
+    """
 
     table: TableId
     types: tuple[SqlType, ...]
@@ -36,8 +38,16 @@ class KeyedSink:
     by_id: bool = False
 
     def prepare(self, port: int, changes: pa.Table) -> tuple[pa.Table, ...]:
-        keys = changes.column(ID).combine_chunks() if self.by_id else key_codec(self.types, self.key).encode(_pick(changes, self.key))
-        values = row_codec(self.types, self.value).encode(_pick(changes, self.value)) if self.value else _empty_values(len(keys))
+        keys = (
+            changes.column(ID).combine_chunks()
+            if self.by_id
+            else key_codec(self.types, self.key).encode(_pick(changes, self.key))
+        )
+        values = (
+            row_codec(self.types, self.value).encode(_pick(changes, self.value))
+            if self.value
+            else _empty_values(len(keys))
+        )
         return (pa.table([keys, values, changes.column(WEIGHT)], names=[KEY, VALUE, WEIGHT]),)
 
     def step(self, shard: Shard, parts: Sequence[Sequence[pa.Table]]) -> Iterator[pa.Table]:
@@ -85,7 +95,9 @@ def counts_of(values: pa.BinaryArray) -> Ints:
 
 def counted(counts: Ints) -> pa.BinaryArray:
     """8-byte values of counts, NULL for 0: a row that occurs no more is deleted."""
-    values = pa.Array.from_buffers(pa.binary(8), len(counts), [None, pa.py_buffer(np.ascontiguousarray(counts))]).cast(pa.binary())
+    values = pa.Array.from_buffers(
+        pa.binary(8), len(counts), [None, pa.py_buffer(np.ascontiguousarray(counts))]
+    ).cast(pa.binary())
     return pc.if_else(pa.array(counts != 0), values, pa.scalar(None, pa.binary()))
 
 
@@ -106,7 +118,9 @@ def _empty_values(count: int) -> pa.BinaryArray:
 
 
 def _runs(keys: pa.BinaryArray, weights: Ints) -> tuple[Ints, Ints]:
-    """The rows with the least and the greatest weight of every key, in key order: a key has one retraction and one insertion at most."""
+    """The rows with the least and the greatest weight of every key, in key order: a key has one
+    retraction and one insertion at most.
+    """
     if _is_sorted(keys, weights):
         first = np.flatnonzero(run_starts(keys))
         return first, run_ends(first, len(keys))
@@ -132,4 +146,6 @@ def _is_sorted(keys: pa.BinaryArray, weights: Ints) -> bool:
         return True
     falling_back = ~rising
     same = pc.equal(left, right).to_numpy(zero_copy_only=False)
-    return bool((same | rising).all() and (weights[:-1][falling_back] <= weights[1:][falling_back]).all())
+    return bool(
+        (same | rising).all() and (weights[:-1][falling_back] <= weights[1:][falling_back]).all()
+    )

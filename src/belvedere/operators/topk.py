@@ -1,12 +1,13 @@
 """TopK: the first k rows of each group, in the order that an arrangement keeps.
 
     first[g](e) = the first k of (rows[g](e-1) - retracted + inserted)
-    d(out)      = - first[g](e-1) + first[g](e)            for every touched g, without what is in both
+    d(out)      = - first[g](e-1) + first[g](e)   for every touched g, without what is in both
 
-It keeps nothing itself: the arrangement's records stand in order, so the first rows of a group are the beginning of its prefix as
-of e-1, whatever has been written in e. Ties in the order columns are broken by the identity at the end of the record key, so the
-order is total (rule R5). With a rank, a row whose number changes is retracted and inserted again.
-Cost per touched group: O(k + retracted rows among the first) records read; only rows that enter, leave or change rank are decoded.
+It keeps nothing itself: the arrangement's records stand in order, so the first rows of a group are
+the beginning of its prefix as of e-1, whatever has been written in e. Ties in the order columns are
+broken by the identity at the end of the record key, so the order is total (rule R5). With a rank, a
+row whose number changes is retracted and inserted again. Cost per touched group: O(k + retracted
+rows among the first) records read; only rows that enter, leave or change rank are decoded.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ Mask: TypeAlias = "npt.NDArray[np.bool_]"
 
 @dataclass(frozen=True, slots=True)
 class _Records:
-    """Records as of e-1: the number of each one's group, its key and value, and whether it is retracted in this epoch."""
+    """Records as of e-1: the number of each one's group, its key and value, and whether it is
+    retracted in this epoch.
+    """
 
     place: Ints
     keys: pa.BinaryArray
@@ -40,12 +43,17 @@ class _Records:
 
     def where(self, mask: Mask) -> _Records:
         chosen = pa.array(mask)
-        return _Records(self.place[mask], self.keys.filter(chosen), self.values.filter(chosen), self.gone[mask])
+        return _Records(
+            self.place[mask], self.keys.filter(chosen), self.values.filter(chosen), self.gone[mask]
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class TopK:
-    """`rows` has an order and is not unique; its key is the partition. `rank` adds the row number, 1 to `limit`, as last column."""
+    """`rows` has an order and is not unique; its key is the partition.
+
+    `rank` adds the row number, 1 to `limit`, as last column.
+    """
 
     rows: Arrange
     limit: int
@@ -63,10 +71,16 @@ class TopK:
         keys, codes = group(changes.column(KEY).combine_chunks())
         order = order_by(codes)
         changes, codes = changes.take(pa.array(order)), codes[order]
-        some = max(1, BATCH // max(1, 2 * self.limit))  # groups whose first rows, before and after, are one batch
+        # groups whose first rows, before and after, are one batch
+        some = max(1, BATCH // max(1, 2 * self.limit))
         for first in range(0, len(keys), some):
             low, high = np.searchsorted(codes, [first, first + some]).tolist()
-            moved = self._moved(shard, keys.slice(first, some), changes.slice(low, high - low), codes[low:high] - first)
+            moved = self._moved(
+                shard,
+                keys.slice(first, some),
+                changes.slice(low, high - low),
+                codes[low:high] - first,
+            )
             for start in range(0, moved.num_rows, BATCH):
                 yield moved.slice(start, BATCH)
 
@@ -79,8 +93,12 @@ class TopK:
         while after is not None and (high is None or after < high):
             after = yield from self._output(shard, after, high)
 
-    def _output(self, shard: Shard, low: bytes, high: bytes | None) -> Generator[pa.Table, None, bytes | None]:
-        """Rows up to the end of a batch that ends in a group with enough rows; returns where to go on."""
+    def _output(
+        self, shard: Shard, low: bytes, high: bytes | None
+    ) -> Generator[pa.Table, None, bytes | None]:
+        """Rows up to the end of a batch that ends in a group with enough rows; returns where to go
+        on.
+        """
         last: bytes = b""
         seen = 0
         for keys, rows in self.rows.stretches(shard, low, high):
@@ -95,14 +113,19 @@ class TopK:
                 return last + b"\xff"
         return None
 
-    def _moved(self, shard: Shard, keys: pa.BinaryArray, changes: pa.Table, codes: Ints) -> pa.Table:
+    def _moved(
+        self, shard: Shard, keys: pa.BinaryArray, changes: pa.Table, codes: Ints
+    ) -> pa.Table:
         """What enters, leaves, or changes its rank in some groups."""
         came = changes.column(WEIGHT).to_numpy() > 0
         records = self.rows.record_key(changes)
         old = self._first(shard, keys, codes[~came], records.filter(pa.array(~came)))
         place = np.concatenate([old.place, codes[came]])
         order = _order(place, pa.concat_arrays([old.keys, records.filter(pa.array(came))]))
-        there, stays = order < len(old), ~np.append(old.gone, np.zeros(int(came.sum()), bool))[order]
+        there, stays = (
+            order < len(old),
+            ~np.append(old.gone, np.zeros(int(came.sum()), bool))[order],
+        )
         before, after = _numbers(place[order], there), _numbers(place[order], stays)
         was, now = there & (before <= self.limit), stays & (after <= self.limit)
         same = was & now & ((before == after) | (not self.rank))
@@ -111,34 +134,47 @@ class TopK:
             [
                 self._kept(keys, old, order[leaves], before[leaves], -1),
                 self._kept(keys, old, order[back], after[back], 1),
-                self._inserted(changes.filter(pa.array(came)), order[enters] - len(old), after[enters]),
+                self._inserted(
+                    changes.filter(pa.array(came)), order[enters] - len(old), after[enters]
+                ),
             ]
         )
 
     # ------------------------------------------------------------ reading
 
-    def _first(self, shard: Shard, keys: pa.BinaryArray, losing: Ints, lost: pa.BinaryArray) -> _Records:
-        """Of every group so many records as of e-1 that k of them stay, or all; `lost` are the retracted ones.
+    def _first(
+        self, shard: Shard, keys: pa.BinaryArray, losing: Ints, lost: pa.BinaryArray
+    ) -> _Records:
+        """Of every group so many records as of e-1 that k of them stay, or all; `lost` are the
+        retracted ones.
 
-        A group that loses nothing is read up to k. Of the others a few more are read; where too many of these are retracted, as at the
-        front of a queue, twice as many, and so on: all in all at most four times what is needed.
+        A group that loses nothing is read up to k. Of the others a few more are read; where too
+        many of these are retracted, as at the front of a queue, twice as many, and so on: all in
+        all at most four times what is needed.
         """
         counts = np.bincount(losing, minlength=len(keys))
         spare = min(self.limit, int(counts.max(initial=0)))
-        todo = [(np.flatnonzero(counts == 0), self.limit), (np.flatnonzero(counts > 0), self.limit + spare)]
+        todo = [
+            (np.flatnonzero(counts == 0), self.limit),
+            (np.flatnonzero(counts > 0), self.limit + spare),
+        ]
         found = []
         while todo:
             wanted, limit = todo.pop()
             if not len(wanted):
                 continue
             part = self._read(shard, keys, wanted, limit, lost)
-            read, gone = (np.bincount(p, minlength=len(keys)) for p in (part.place, part.place[part.gone]))
+            read, gone = (
+                np.bincount(p, minlength=len(keys)) for p in (part.place, part.place[part.gone])
+            )
             short = (read == limit) & (read - gone < self.limit)
             found.append(part.where(~short[part.place]) if short.any() else part)
             todo.append((np.flatnonzero(short), 2 * limit))
         return _together(found)
 
-    def _read(self, shard: Shard, keys: pa.BinaryArray, wanted: Ints, limit: int, lost: pa.BinaryArray) -> _Records:
+    def _read(
+        self, shard: Shard, keys: pa.BinaryArray, wanted: Ints, limit: int, lost: pa.BinaryArray
+    ) -> _Records:
         found = [
             _Records(place, records, values, pc.is_in(records, lost).to_numpy(zero_copy_only=False))
             for place, records, values in self.rows.records(shard, keys, wanted, limit=limit)
@@ -147,22 +183,34 @@ class TopK:
 
     # ------------------------------------------------------------ emitting
 
-    def _kept(self, keys: pa.BinaryArray, old: _Records, at: Ints, number: Ints, weight: int) -> pa.Table:
-        rows = self.rows.decode(keys, (old.place[at], old.keys.take(pa.array(at)), old.values.take(pa.array(at))))
+    def _kept(
+        self, keys: pa.BinaryArray, old: _Records, at: Ints, number: Ints, weight: int
+    ) -> pa.Table:
+        rows = self.rows.decode(
+            keys, (old.place[at], old.keys.take(pa.array(at)), old.values.take(pa.array(at)))
+        )
         return self._table(keys, rows, number, weight)
 
     def _table(self, keys: pa.BinaryArray, rows: Rows, number: Ints, weight: int) -> pa.Table:
-        group_columns = [column.take(pa.array(rows.place)) for column in self.rows.keys.decode(keys)]
-        return self._changes([*group_columns, *rows.rest], number, pa.array(np.full(len(rows), weight)), rows.ids)
+        group_columns = [
+            column.take(pa.array(rows.place)) for column in self.rows.keys.decode(keys)
+        ]
+        return self._changes(
+            [*group_columns, *rows.rest], number, pa.array(np.full(len(rows), weight)), rows.ids
+        )
 
     def _inserted(self, changes: pa.Table, at: Ints, number: Ints) -> pa.Table:
         chosen = changes.take(pa.array(at))
         data = [chosen.column(name) for name in columns(len(self.rows.types))]
         return self._changes(data, number, chosen.column(WEIGHT), chosen.column(ID))
 
-    def _changes(self, data: list[pa.Array], number: Ints, weights: pa.Array, ids: pa.BinaryArray) -> pa.Table:
+    def _changes(
+        self, data: list[pa.Array], number: Ints, weights: pa.Array, ids: pa.BinaryArray
+    ) -> pa.Table:
         ranks = [pa.array(number.astype(np.int32))] if self.rank else []
-        return pa.table([*data, *ranks, weights, ids], names=[*columns(len(self.types)), WEIGHT, ID])
+        return pa.table(
+            [*data, *ranks, weights, ids], names=[*columns(len(self.types)), WEIGHT, ID]
+        )
 
 
 def _together(found: Sequence[_Records]) -> _Records:
@@ -182,6 +230,8 @@ def _order(place: Ints, records: pa.BinaryArray) -> Ints:
 
 
 def _numbers(place: Ints, counted: Mask) -> Ints:
-    """How many rows of its group are counted up to each row, itself included; rows stand group by group."""
+    """How many rows of its group are counted up to each row, itself included; rows stand group by
+    group.
+    """
     total = np.cumsum(counted)
     return np.asarray(total - np.append(0, total)[np.searchsorted(place, place)])

@@ -1,7 +1,7 @@
 """Rows of base tables as columns, now or as of a committed vector.
 
-Base tables keep no versions. Rows as of a vector are a snapshot minus what was logged after the vector, by before-images;
-for a table without them its delta view has the rows (review 18).
+Base tables keep no versions. Rows as of a vector are a snapshot minus what was logged after the
+vector, by before-images; for a table without them its delta view has the rows (review 18).
 """
 
 from __future__ import annotations
@@ -29,14 +29,22 @@ def decode_rows(schema: Schema, keys: pa.BinaryArray, values: pa.BinaryArray) ->
     """Columns in schema order."""
     key_codec, row_codec = codecs(schema)
     found = dict(zip(schema.key, key_codec.decode(keys), strict=True))
-    found |= dict(zip((c.name for c in schema.value_columns), row_codec.decode(values), strict=True))
+    found |= dict(
+        zip((c.name for c in schema.value_columns), row_codec.decode(values), strict=True)
+    )
     return [found[name] for name in schema.names]
 
 
 def rows_as_of(
-    store: Store, table: TableDefinition, vector: dict[str, int], low: bytes = b"", high: bytes | None = None
+    store: Store,
+    table: TableDefinition,
+    vector: dict[str, int],
+    low: bytes = b"",
+    high: bytes | None = None,
 ) -> Iterator[tuple[pa.Array, pa.Array]]:
-    """Base rows as of a vector: a snapshot minus what was logged after the vector, by before-images (review 18)."""
+    """Base rows as of a vector: a snapshot minus what was logged after the vector, by before-images
+    (review 18).
+    """
     with store.base.snapshot() as snapshot:
         later = _later(store, table, vector, low, high)
         if later is None:
@@ -50,10 +58,14 @@ def rows_as_of(
             yield keys.filter(untouched), values.filter(untouched)
 
 
-def _later(store: Store, table: TableDefinition, vector: dict[str, int], low: bytes, high: bytes | None) -> NetChanges | None:
-    """Net changes in the range since the vector, at least up to the snapshot that the caller has open.
+def _later(
+    store: Store, table: TableDefinition, vector: dict[str, int], low: bytes, high: bytes | None
+) -> NetChanges | None:
+    """Net changes in the range since the vector, at least up to the snapshot that the caller has
+    open.
 
-    Operations after the snapshot do no harm: their before-image is the row of the snapshot, or an earlier one.
+    Operations after the snapshot do no harm: their before-image is the row of the snapshot, or an
+    earlier one.
     """
     images = _FirstImages()
     for stream, end in store.base.end().items():
@@ -61,13 +73,17 @@ def _later(store: Store, table: TableDefinition, vector: dict[str, int], low: by
             if block.table == table.id and block.before is not None:
                 mask = pc.greater_equal(block.keys, low)
                 mask = mask if high is None else pc.and_(mask, pc.less(block.keys, high))
-                images.add(block.keys.filter(mask), block.before.filter(mask))  # only the range is kept, not the log
+                # only the range is kept, not the log
+                images.add(block.keys.filter(mask), block.before.filter(mask))
     found = images.net()
     return found if len(found) else None
 
 
 class _FirstImages:
-    """The first before-image of every key, of images in log order. Netted on the way: a row that is written often is kept once."""
+    """The first before-image of every key, of images in log order.
+
+    Netted on the way: a row that is written often is kept once.
+    """
 
     def __init__(self) -> None:
         self._parts: list[tuple[pa.Array, pa.Array]] = []
@@ -79,7 +95,10 @@ class _FirstImages:
         if self._size > self._most:
             found = self.net()
             assert found.before is not None  # made of before-images
-            self._parts, self._size = [(found.keys, found.before)], found.keys.nbytes + found.before.nbytes
+            self._parts, self._size = (
+                [(found.keys, found.before)],
+                found.keys.nbytes + found.before.nbytes,
+            )
             self._most = 2 * self._size + _NETTED_BYTES  # so that it is seldom done in vain
 
     def net(self) -> NetChanges:
@@ -87,13 +106,19 @@ class _FirstImages:
         return net_operations(keys, before, before)
 
 
-def rows_at(store: Store, table: TableDefinition, epoch: Epoch, vector: dict[str, int]) -> Iterator[pa.Table]:
+def rows_at(
+    store: Store, table: TableDefinition, epoch: Epoch, vector: dict[str, int]
+) -> Iterator[pa.Table]:
     """Rows of a base table at a committed cut that the caller holds."""
-    for keys, values in _delta_rows(store, table, epoch) if table.delta else rows_as_of(store, table, vector):
+    for keys, values in (
+        _delta_rows(store, table, epoch) if table.delta else rows_as_of(store, table, vector)
+    ):
         yield pa.table(decode_rows(table.schema, keys, values), schema=table.schema.arrow)
 
 
-def _delta_rows(store: Store, table: TableDefinition, epoch: Epoch) -> Iterator[tuple[pa.Array, pa.Array]]:
+def _delta_rows(
+    store: Store, table: TableDefinition, epoch: Epoch
+) -> Iterator[tuple[pa.Array, pa.Array]]:
     for slot in range(store.state.slots):
         reader = store.state.reader(slot, epoch)
         try:

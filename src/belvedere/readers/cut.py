@@ -4,7 +4,8 @@
     2. all slots as of that epoch; a slot whose history no longer reaches it says Stale: start again
     3. the views are still there; else what was read may have been half removed
 
-All views of a cut show the same positions of all streams, also while epochs commit. Long reads hold a pin.
+All views of a cut show the same positions of all streams, also while epochs commit. Long reads hold
+a pin.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ from belvedere.types import Epoch
 
 T = TypeVar("T")
 Batch: TypeAlias = "tuple[pa.BinaryArray, pa.BinaryArray]"  # keys and values
-Known = tuple[Hashable, Epoch, CatalogState]  # the mark of what was read, the committed epoch, definitions as new as it
+# the mark of what was read, the committed epoch, definitions as new as it
+Known = tuple[Hashable, Epoch, CatalogState]
 _HEAD = struct.Struct("<QQ")
 _TRIES = 100
 
@@ -76,19 +78,31 @@ class Cut:
         limit: int | None = None,
         slots: Iterable[int] | None = None,
     ) -> Iterator[Batch]:
-        """Records of a view, slot after slot, in key order within a slot; of each slot all, or the first `limit`."""
+        """Records of a view, slot after slot, in key order within a slot; of each slot all, or the
+        first `limit`.
+        """
         for slot in range(self.store.state.slots) if slots is None else slots:
             reader = self.store.state.reader(slot, self.epoch)
             try:
                 if limit is None:
                     yield from reader.scan(view.planned.sink.table, low, high)
                 else:
-                    yield from _first(reader.scan(view.planned.sink.table, low, high, max(1, limit)), limit)
+                    yield from _first(
+                        reader.scan(view.planned.sink.table, low, high, max(1, limit)), limit
+                    )
             finally:
                 reader.close()
 
-    def rows(self, view: ViewDefinition, prefix: Sequence[Any] = (), ordered: bool = False, limit: int | None = None) -> pa.Table:
-        """All rows of a view whose key begins with the values of `prefix`; with a limit at least the first so many of each slot."""
+    def rows(
+        self,
+        view: ViewDefinition,
+        prefix: Sequence[Any] = (),
+        ordered: bool = False,
+        limit: int | None = None,
+    ) -> pa.Table:
+        """All rows of a view whose key begins with the values of `prefix`; with a limit at least
+        the first so many of each slot.
+        """
         shape = ViewRows.of(view)
         batches = list(self._under(view, shape, prefix, limit))
         if not batches:
@@ -98,7 +112,6 @@ class Cut:
             order = pc.sort_indices(keys)
             batches = [(keys.take(order), values.take(order))]
         return pa.concat_tables([shape.decode(k, v) for k, v in batches])
-
 
     def batches(self, view: ViewDefinition, prefix: Sequence[Any] = ()) -> Iterator[pa.Table]:
         """The same rows in parts, in no particular order."""
@@ -112,7 +125,13 @@ class Cut:
         """Records whose key begins with the values of `prefix`."""
         low, high = prefix_range(shape.prefix(prefix)) if prefix else (b"", None)
         owner = shape.owner(prefix) if prefix else None
-        return self.scan(view, low, high, limit, None if owner is None else [slot_of(owner, self.store.state.slots)])
+        return self.scan(
+            view,
+            low,
+            high,
+            limit,
+            None if owner is None else [slot_of(owner, self.store.state.slots)],
+        )
 
 
 def _first(batches: Iterator[Batch], limit: int) -> Iterator[Batch]:
@@ -126,13 +145,17 @@ def _first(batches: Iterator[Batch], limit: int) -> Iterator[Batch]:
 
 @contextmanager
 def open_cut(store: Store) -> Iterator[Cut]:
-    """A cut that stays readable until the end of the block, however many epochs are committed meanwhile."""
+    """A cut that stays readable until the end of the block, however many epochs are committed
+    meanwhile.
+    """
     with pinned(store) as held:
         yield Cut(store, held.pin.epoch, held.pin.vector, held.state)
 
 
 def in_cut(store: Store, read: Callable[[Cut], T]) -> T:
-    """What `read` returns for one cut, which is held meanwhile; where nothing can be held, `read` may be called again."""
+    """What `read` returns for one cut, which is held meanwhile; where nothing can be held, `read`
+    may be called again.
+    """
     if store.read_only:
         return at_cut(store, read)
     with open_cut(store) as cut:
@@ -140,7 +163,9 @@ def in_cut(store: Store, read: Callable[[Cut], T]) -> T:
 
 
 def at_cut(store: Store, read: Callable[[Cut], T]) -> T:
-    """What `read` returns for one cut; started again when history or definitions moved away under it."""
+    """What `read` returns for one cut; started again when history or definitions moved away under
+    it.
+    """
     for _ in range(_TRIES):
         state = store.catalog.read(read_state)
         try:
@@ -155,16 +180,28 @@ def at_cut(store: Store, read: Callable[[Cut], T]) -> T:
 
 def _still_there(before: CatalogState, after: CatalogState) -> bool:
     """No view that could be read before has been dropped since."""
-    return before.head.version == after.head.version or {v.id for v in before.views.values()} <= {v.id for v in after.views.values()}
+    return before.head.version == after.head.version or {v.id for v in before.views.values()} <= {
+        v.id for v in after.views.values()
+    }
 
 
-def check_readable(state: CatalogState, view: ViewDefinition, errors: Callable[[ViewDefinition], list[dict[str, object]]]) -> None:
+def check_readable(
+    state: CatalogState,
+    view: ViewDefinition,
+    errors: Callable[[ViewDefinition], list[dict[str, object]]],
+) -> None:
     """Raise if the view is not live yet, or in error."""
     status = state.status.get(view.id)
     if status is None:
         raise CatalogError(f"view {view.name} was dropped")
     if status.state != LIVE:
-        what = "has not been started" if status.state == "requested" else f"is being built ({status.loaded} rows so far)"
-        raise ViewNotReady(f"view {view.name} {what}: run catch_up(), or start() a pipeline and wait")
+        what = (
+            "has not been started"
+            if status.state == "requested"
+            else f"is being built ({status.loaded} rows so far)"
+        )
+        raise ViewNotReady(
+            f"view {view.name} {what}: run catch_up(), or start() a pipeline and wait"
+        )
     if state.in_error(view):
         raise ViewInError(view.name, errors(view), state.in_error(view))

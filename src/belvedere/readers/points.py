@@ -12,15 +12,24 @@ from belvedere.stores.base import StateTables
 from belvedere.types import Epoch, Key, Row
 
 PointRead = Callable[[Key, Epoch], Row | None]
-_AS_GIVEN = {"boolean", "int", "bigint", "string", "binary"}  # what equals a value of these types is shown as it is
+# what equals a value of these types is shown as it is
+_AS_GIVEN = {"boolean", "int", "bigint", "string", "binary"}
 
 
 def point_read(state: StateTables, view: ViewDefinition) -> PointRead:
-    """A function that gives the row under a key as of a committed epoch; it raises Stale if that epoch is gone."""
+    """A function that gives the row under a key as of a committed epoch; it raises Stale if that
+    epoch is gone.
+    """
     rows = ViewRows.of(view)
-    encode, decode, get = rows.keys.encode_one, rows.decode_one, state.getter(view.planned.sink.table)
+    encode, decode, get = (
+        rows.keys.encode_one,
+        rows.decode_one,
+        state.getter(view.planned.sink.table),
+    )
     columns, slot_columns, slots = len(rows.schema.key), rows.slot_columns, state.slots
-    stored_key = None if all(kind.name in _AS_GIVEN for kind in rows.keys.types) else rows.keys.decode_one
+    stored_key = (
+        None if all(kind.name in _AS_GIVEN for kind in rows.keys.types) else rows.keys.decode_one
+    )
 
     def read(key: Key, epoch: Epoch) -> Row | None:
         values = key if type(key) is tuple else tuple(key) if type(key) is list else (key,)
@@ -41,4 +50,7 @@ def point_read(state: StateTables, view: ViewDefinition) -> PointRead:
 
 def _advice(rows: ViewRows, given: int) -> str:
     key = ", ".join(rows.schema.key) or "no columns"
-    return f"the key of view {rows.name} is ({key}): give {len(rows.schema.key)} value(s), not {given}, or use scan(prefix=...)"
+    return (
+        f"the key of view {rows.name} is ({key}): give {len(rows.schema.key)} value(s), not"
+        f" {given}, or use scan(prefix=...)"
+    )

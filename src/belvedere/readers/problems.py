@@ -19,7 +19,8 @@ from belvedere.readers.cut import Cut
 from belvedere.types import SqlType
 
 LISTED = 100
-Part = tuple[tuple[str, ...], tuple[SqlType, ...]]  # one relation's share of an identity: names and types
+# one relation's share of an identity: names and types
+Part = tuple[tuple[str, ...], tuple[SqlType, ...]]
 
 
 def problems(cut: Cut, view: ViewDefinition) -> list[dict[str, Any]]:
@@ -34,13 +35,22 @@ def problems(cut: Cut, view: ViewDefinition) -> list[dict[str, Any]]:
 def _records(cut: Cut, view: ViewDefinition, node: Node) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     nodes = {n.id: n for n in view.nodes}
-    parts = list(_identity(cut, nodes, node if isinstance(node.operator, Aggregate) else nodes[node.below[0]]))
+    parts = list(
+        _identity(
+            cut, nodes, node if isinstance(node.operator, Aggregate) else nodes[node.below[0]]
+        )
+    )
     for slot in range(cut.store.state.slots):
         reader = cut.store.state.reader(slot, cut.epoch)
         for keys, values in reader.scan(error_table(node)):
             for key, value in zip(keys.to_pylist(), values.to_pylist(), strict=True):
                 if key != COUNTER and len(rows) < LISTED:
-                    rows.append({**_decoded(key[len(ROW) :], parts), "expression": _text(node, COUNT.unpack(value)[1])})
+                    rows.append(
+                        {
+                            **_decoded(key[len(ROW) :], parts),
+                            "expression": _text(node, COUNT.unpack(value)[1]),
+                        }
+                    )
         reader.close()
     return rows
 
@@ -70,7 +80,11 @@ def _decoded(key: bytes, parts: list[Part]) -> dict[str, Any]:
     try:
         for names, types in parts:
             length = len(MISSING) if rest.startswith(MISSING) else prefix_length(rest, types)
-            values = [None] * len(types) if rest.startswith(MISSING) else KeyCodec(types, normalize=False).decode_one(rest[:length])
+            values = (
+                [None] * len(types)
+                if rest.startswith(MISSING)
+                else KeyCodec(types, normalize=False).decode_one(rest[:length])
+            )
             rest = rest[length:]
             for name, value in zip(names, values, strict=True):
                 found[name if name not in found else f"{name} {len(found) + 1}"] = value
@@ -81,4 +95,8 @@ def _decoded(key: bytes, parts: list[Part]) -> dict[str, Any]:
 
 def _text(node: Node, number: int) -> str:
     operator = node.operator
-    return operator.describe(number) if isinstance(operator, Select) else "the result of an aggregate is out of range"
+    return (
+        operator.describe(number)
+        if isinstance(operator, Select)
+        else "the result of an aggregate is out of range"
+    )

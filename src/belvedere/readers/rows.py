@@ -1,8 +1,8 @@
 """Rows of views: from records of the view's table to rows, and from keys to records.
 
-    KeyedSink   key columns | the other columns
-    BagSink     all columns | how often the row is there
-    Arrange     key columns | columns behind the named ones; the slot is that of the named columns
+KeyedSink   key columns | the other columns
+BagSink     all columns | how often the row is there
+Arrange     key columns | columns behind the named ones; the slot is that of the named columns
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ _SEVERAL = (tuple, list)
 
 @dataclass(frozen=True)
 class ViewRows:
-    """How the records of one view are read. `slot_columns`: so many key columns decide the slot; 0 if all of them do."""
+    """How the records of one view are read.
+
+    `slot_columns`: so many key columns decide the slot; 0 if all of them do.
+    """
 
     name: str
     schema: Schema
@@ -62,24 +65,38 @@ class ViewRows:
     def values(self) -> RowCodec | None:
         if isinstance(self.sink, BagSink) or not self._fields:
             return None
-        return self.sink.values if isinstance(self.sink, Arrange) else RowCodec(tuple(self.schema.columns[i].type for i in self._fields))
+        return (
+            self.sink.values
+            if isinstance(self.sink, Arrange)
+            else RowCodec(tuple(self.schema.columns[i].type for i in self._fields))
+        )
 
     def prefix(self, values: Sequence[Any]) -> bytes:
         if len(values) > len(self._order):
-            raise SchemaError(f"view {self.name} has {len(self._order)} key column(s): {', '.join(self.schema.key) or 'none'}")
+            raise SchemaError(
+                f"view {self.name} has {len(self._order)} key column(s):"
+                f" {', '.join(self.schema.key) or 'none'}"
+            )
         return self.keys.encode_one(values)
 
     def owner(self, values: Sequence[Any]) -> bytes | None:
-        """What decides the slot of the records whose key begins with these values; None if they are in several slots."""
+        """What decides the slot of the records whose key begins with these values; None if they are
+        in several slots.
+        """
         count = self.slot_columns or len(self._order)
         return self.keys.encode_one(values[:count]) if len(values) >= count else None
 
     def record(self, row: Sequence[Any]) -> tuple[bytes, bytes, bytes]:
-        """What decides the slot of a row, its record key, and the value that a record of a unique view has."""
+        """What decides the slot of a row, its record key, and the value that a record of a unique
+        view has.
+        """
         key = [row[i] for i in self._order]
         value = b""
         if isinstance(self.sink, Arrange):
-            fields = [row[self.columns.index(self.sink.key + i)] for i in range(len(self.sink.types) - self.sink.key)]
+            fields = [
+                row[self.columns.index(self.sink.key + i)]
+                for i in range(len(self.sink.types) - self.sink.key)
+            ]
             value = self.sink.values.encode_one(fields)
         elif self.values is not None:
             value = self.values.encode_one([row[i] for i in self._fields])
@@ -100,10 +117,16 @@ class ViewRows:
         elif self.values is not None:
             fields = self.values.decode(values)
             found |= {i: fields[place] for i, place in self._fields.items()}
-        return pa.table([found[i] for i in range(len(self.schema.columns))], schema=self.schema.arrow)
+        return pa.table(
+            [found[i] for i in range(len(self.schema.columns))], schema=self.schema.arrow
+        )
 
-    def decode_parts(self, keys: pa.BinaryArray, values: pa.BinaryArray, size: int = 100_000) -> Iterator[pa.Table]:
-        """The same in parts of so many rows: a counted row may stand for more than fit into memory."""
+    def decode_parts(
+        self, keys: pa.BinaryArray, values: pa.BinaryArray, size: int = 100_000
+    ) -> Iterator[pa.Table]:
+        """The same in parts of so many rows: a counted row may stand for
+        more than fit into memory.
+        """
         if not isinstance(self.sink, BagSink):
             yield self.decode(keys, values)
             return
@@ -112,14 +135,21 @@ class ViewRows:
         for start in range(0, int(ends[-1]) if len(ends) else 0, size):
             numbers = np.arange(start, min(start + size, int(ends[-1])))
             rows = once.take(pa.array(np.searchsorted(ends, numbers, side="right")))
-            yield pa.table([rows.column(str(i)) for i in range(len(self.schema.columns))], schema=self.schema.arrow)
+            yield pa.table(
+                [rows.column(str(i)) for i in range(len(self.schema.columns))],
+                schema=self.schema.arrow,
+            )
 
     @cached_property
     def decode_one(self) -> Callable[[tuple[Any, ...], bytes], Row]:
-        """One row of a keyed view from its key values and its record; made once, because point reads are frequent."""
+        """One row of a keyed view from its key values and its record; made once, because point
+        reads are frequent.
+        """
         if isinstance(self.sink, BagSink):
             raise SchemaError(f"view {self.name} has no key of its own: use scan()")
-        places = {i: (True, place) for place, i in enumerate(self._order)} | {i: (False, place) for i, place in self._fields.items()}
+        places = {i: (True, place) for place, i in enumerate(self._order)} | {
+            i: (False, place) for i, place in self._fields.items()
+        }
         columns = tuple((name, *places[i]) for i, name in enumerate(self.schema.names))
         if self.values is None:  # the value may hold columns that the view does not show
             return lambda key, _: {name: key[place] for name, _, place in columns}

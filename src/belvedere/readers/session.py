@@ -1,7 +1,8 @@
 """Sessions: a client that wrote reads its own writes in every view (row C7).
 
-The token of a session is the positions that its writes returned. A read waits until the committed vector covers the token;
-from then on the session never sees an older epoch, because epochs only grow.
+The token of a session is the positions that its writes returned. A read waits until the committed
+vector covers the token; from then on the session never sees an older epoch, because epochs only
+grow.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ class Token:
         return all(vector.get(stream, 0) >= position for stream, position in self.positions.items())
 
     def missing_in(self, vector: dict[str, Position]) -> int:
-        return sum(max(0, position - vector.get(stream, 0)) for stream, position in self.positions.items())
+        return sum(
+            max(0, position - vector.get(stream, 0)) for stream, position in self.positions.items()
+        )
 
 
 def await_token(store: Store, token: Token, timeout: float) -> Head:
@@ -43,8 +46,8 @@ def await_token(store: Store, token: Token, timeout: float) -> Head:
         return found
     head = Head.from_bytes(store.catalog.get_one("head"))
     raise Timeout(
-        f"after {timeout:g} s the views are at epoch {head.epoch}, "
-        f"{token.missing_in(head.vector)} operation(s) before this session's last write: "
-        "is a pipeline running? Start one (db.start() or `belvedere run`), or give the session a longer timeout",
+        f"after {timeout:g} s the views are at epoch {head.epoch}, {token.missing_in(head.vector)}"
+        " operation(s) before this session's last write: is a pipeline running? Start one"
+        " (db.start() or `belvedere run`), or give the session a longer timeout",
         reached=head.vector,
     )

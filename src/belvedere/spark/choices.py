@@ -1,4 +1,6 @@
-"""What users choose of a Spark session, looked at when a database is opened and long before Java is started for it."""
+"""What users choose of a Spark session, looked at when a database is opened and long before Java is
+started for it.
+"""
 
 from __future__ import annotations
 
@@ -22,17 +24,31 @@ _FIXED = {
 
 def check_master(master: str) -> None:
     if not isinstance(master, str) or not _MASTER.fullmatch(master):
-        raise PipelineError(f"{master!r} is no Spark master: give local[*], local[4], spark://host:7077, yarn or k8s://...")
+        raise PipelineError(
+            f"{master!r} is no Spark master: give local[*], local[4], spark://host:7077, yarn or"
+            " k8s://..."
+        )
 
 
 def check_conf(conf: Mapping[str, str]) -> None:
     """Refuse settings that Spark would not take, or that are not for the user to choose."""
     if not isinstance(conf, Mapping):
-        raise PipelineError(f"settings of Spark are a dict of names and texts, not a {type(conf).__name__}")
+        raise PipelineError(
+            f"settings of Spark are a dict of names and texts, not a {type(conf).__name__}"
+        )
     for key, value in conf.items():
         if not isinstance(key, str) or not _KEY.fullmatch(key):
-            raise PipelineError(f"{key!r} is no setting of Spark: their names begin with spark., as in spark.driver.memory")
+            raise PipelineError(
+                f"{key!r} is no setting of Spark: their names begin with spark., as in"
+                " spark.driver.memory"
+            )
         if not isinstance(value, str):
-            raise PipelineError(f"the value of {key} is text: give {str(value)!r} as a str, not a {type(value).__name__}")
+            raise PipelineError(
+                f"the value of {key} is text: give {str(value)!r} as a str, not a"
+                f" {type(value).__name__}"
+            )
         if key in _FIXED:
-            raise PipelineError(f"{key} cannot be set: {_FIXED[key]}. For a session of your own choice, pass spark= to belvedere.open")
+            raise PipelineError(
+                f"{key} cannot be set: {_FIXED[key]}. For a session of your own choice, pass spark="
+                " to belvedere.open"
+            )

@@ -1,4 +1,7 @@
-"""What went wrong in a task, told to the driver. Spark passes on text only, and the error itself is hard to find in it."""
+"""What went wrong in a task, told to the driver.
+
+Spark passes on text only, and the error itself is hard to find in it.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +21,14 @@ _VIEW = f"{_AGAIN}; if it keeps failing because of a view, drop that view first"
 # What the JVM says of troubles that no Python code of ours has seen.
 _OUTSIDE = {
     "No space left on device": ("the disk is full, where Spark keeps its temporary files", _ROOM),
-    "Python worker exited unexpectedly": ("a worker process of Spark ended: was it killed, or out of memory?", _AGAIN),
-    "OutOfMemoryError": ("Spark's Java process is out of memory", f"Give it more with spark.driver.memory. {_AGAIN}"),
+    "Python worker exited unexpectedly": (
+        "a worker process of Spark ended: was it killed, or out of memory?",
+        _AGAIN,
+    ),
+    "OutOfMemoryError": (
+        "Spark's Java process is out of memory",
+        f"Give it more with spark.driver.memory. {_AGAIN}",
+    ),
 }
 
 
@@ -29,14 +38,18 @@ def told() -> Iterator[None]:
     try:
         yield
     except Exception as error:  # whatever it is, its name and words have to arrive
-        raise RuntimeError(f"{_MARK} {json.dumps([type(error).__name__, str(error)])} {_MARK}") from error
+        raise RuntimeError(
+            f"{_MARK} {json.dumps([type(error).__name__, str(error)])} {_MARK}"
+        ) from error
 
 
 def failure(epoch: Epoch, text: str) -> BelvedereError:
     """The error of a failed job, from Spark's report of it."""
     found = _TOLD.search(text)
     if found is None:
-        what, hint = next((answer for sign, answer in _OUTSIDE.items() if sign in text), (_cause(text), _VIEW))
+        what, hint = next(
+            (answer for sign, answer in _OUTSIDE.items() if sign in text), (_cause(text), _VIEW)
+        )
         return PipelineError(f"epoch {epoch} failed in Spark: {_sentence(what)} {hint}")
     kind, message = json.loads(found[1])
     if kind == Stale.__name__:
@@ -44,7 +57,10 @@ def failure(epoch: Epoch, text: str) -> BelvedereError:
     if kind == StoreFull.__name__:
         return PipelineError(f"epoch {epoch} found no room: {_sentence(message)} {_ROOM}")
     ours = {error.__name__ for error in _subclasses(BelvedereError)}
-    return PipelineError(f"epoch {epoch} failed: {_sentence(message if kind in ours else f'{kind}: {message}')} {_VIEW}")
+    return PipelineError(
+        f"epoch {epoch} failed: {_sentence(message if kind in ours else f'{kind}: {message}')}"
+        f" {_VIEW}"
+    )
 
 
 def _subclasses(kind: type[BelvedereError]) -> Iterator[type[BelvedereError]]:
@@ -59,6 +75,10 @@ def _sentence(text: str) -> str:
 
 def _cause(text: str) -> str:
     """The line that names an error, out of the JVM's long report."""
-    lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith(("at ", "File ", "^"))]
+    lines = [
+        line
+        for line in text.splitlines()
+        if line.strip() and not line.lstrip().startswith(("at ", "File ", "^"))
+    ]
     named = [line for line in lines if "Error" in line or "Exception" in line]
     return (named[-1] if named else lines[0] if lines else text).strip()

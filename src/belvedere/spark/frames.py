@@ -1,4 +1,6 @@
-"""Views and tables as Spark DataFrames: each slot is read inside a task, nothing passes through the driver."""
+"""Views and tables as Spark DataFrames: each slot is read inside a task, nothing passes through the
+driver.
+"""
 
 from __future__ import annotations
 
@@ -20,14 +22,20 @@ if TYPE_CHECKING:
 Batches: TypeAlias = "Iterable[pa.RecordBatch]"
 
 
-def map_in_arrow(frame: DataFrame, function: Callable[[Batches], Batches], schema: str) -> DataFrame:
-    """DataFrame.mapInArrow without its check for pandas, which Arrow tasks do not need (docs/decisions/003)."""
+def map_in_arrow(
+    frame: DataFrame, function: Callable[[Batches], Batches], schema: str
+) -> DataFrame:
+    """DataFrame.mapInArrow without its check for pandas, which Arrow tasks do not need
+    (docs/decisions/003).
+    """
     from pyspark.sql import DataFrame
     from pyspark.sql.udf import UserDefinedFunction
     from pyspark.util import PythonEvalType
 
     udf = UserDefinedFunction(function, schema, evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
-    return DataFrame(frame._jdf.mapInArrow(udf(*frame.columns)._jc, False, None), frame.sparkSession)
+    return DataFrame(
+        frame._jdf.mapInArrow(udf(*frame.columns)._jc, False, None), frame.sparkSession
+    )
 
 
 def spark_schema(schema: Schema) -> str:
@@ -35,7 +43,9 @@ def spark_schema(schema: Schema) -> str:
 
 
 def view_frame(store: Store, spark: SparkSession, view: ViewDefinition, epoch: Epoch) -> DataFrame:
-    """The view as of an epoch that the caller holds; a task that comes too late for it fails with Stale."""
+    """The view as of an epoch that the caller holds; a task that comes too late for it fails with
+    Stale.
+    """
     shape = ViewRows.of(view)
 
     def task(batches: Batches) -> Iterator[pa.RecordBatch]:
@@ -49,11 +59,15 @@ def view_frame(store: Store, spark: SparkSession, view: ViewDefinition, epoch: E
     return map_in_arrow(slots, task, spark_schema(view.schema))
 
 
-def _slot(cut: Cut, view: ViewDefinition, slot: int) -> Iterator[tuple[pa.BinaryArray, pa.BinaryArray]]:
+def _slot(
+    cut: Cut, view: ViewDefinition, slot: int
+) -> Iterator[tuple[pa.BinaryArray, pa.BinaryArray]]:
     try:
         reader = cut.store.state.reader(slot, cut.epoch)
     except Stale as error:
-        raise Stale(f"epoch {cut.epoch} is too old to be read: call to_spark() again, with a longer hold") from error
+        raise Stale(
+            f"epoch {cut.epoch} is too old to be read: call to_spark() again, with a longer hold"
+        ) from error
     try:
         yield from reader.scan(view.planned.sink.table)
     finally:

@@ -1,7 +1,8 @@
 """The start of Spark's JVM, which takes seconds and may be broken off at any moment.
 
-PySpark starts a script that becomes the JVM, waits for the file in which it tells its port, and connects. If Ctrl-C comes
-meanwhile it forgets the process, and as the file's directory is then gone too, that JVM fails half-way and never ends.
+PySpark starts a script that becomes the JVM, waits for the file in which it tells its port, and
+connects. If Ctrl-C comes meanwhile it forgets the process, and as the file's directory is then gone
+too, that JVM fails half-way and never ends.
 """
 
 from __future__ import annotations
@@ -42,10 +43,13 @@ def is_running() -> bool:
     return False
 
 
-def launched(master: str, settings: Mapping[str, str], wanted: Iterable[str], log: Path) -> SparkSession:
+def launched(
+    master: str, settings: Mapping[str, str], wanted: Iterable[str], log: Path
+) -> SparkSession:
     """A session in a JVM of its own, which prints to the log."""
     ensure_java()
-    os.environ["PYSPARK_PYTHON"] = sys.executable  # else workers run the system's interpreter, without our packages
+    # else workers run the system's interpreter, without our packages
+    os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     with log.open("ab") as output, _ended_on_failure(output):
         session = made(master, settings)
@@ -55,12 +59,17 @@ def launched(master: str, settings: Mapping[str, str], wanted: Iterable[str], lo
 
 
 def _check_known(session: SparkSession, wanted: Iterable[str]) -> None:
-    """Refuse a setting that is nearly one of Spark's own. Others may belong to a plug-in, or to a part that is not loaded."""
+    """Refuse a setting that is nearly one of Spark's own.
+
+    Others may belong to a plug-in, or to a part that is not loaded.
+    """
     entries: Any = getattr(session._jvm, "org.apache.spark.internal.config.ConfigEntry$")
     known = getattr(entries, "MODULE$").knownConfigs().keySet().toString()[1:-1].split(", ")
     for key in set(wanted) - set(known):
         for meant in get_close_matches(key, known, 1, _SIMILAR):
-            raise PipelineError(f"Spark has no setting {key}: write {meant}, if that is what you mean")
+            raise PipelineError(
+                f"Spark has no setting {key}: write {meant}, if that is what you mean"
+            )
 
 
 def _log_errors_of(server: Any, log: Path) -> None:
@@ -78,7 +87,9 @@ def made(master: str, settings: Mapping[str, str]) -> SparkSession:
     from pyspark.sql import SparkSession
 
     cores = master[6:-1] if master.startswith("local[") and "," not in master else ""
-    builder = SparkSession.builder.master(f"local[{cores},4]" if cores else master).appName("belvedere")
+    builder = SparkSession.builder.master(f"local[{cores},4]" if cores else master).appName(
+        "belvedere"
+    )
     for name, value in settings.items():
         builder = builder.config(name, value)
     try:
@@ -90,10 +101,13 @@ def made(master: str, settings: Mapping[str, str]) -> SparkSession:
 
 @contextmanager
 def _ended_on_failure(output: Any) -> Iterator[None]:
-    """Whatever is raised in the block, the JVM that was started in it is ended before it goes on."""
+    """Whatever is raised in the block, the JVM that was started in it is
+    ended before it goes on.
+    """
     java_gateway: Any = import_module("pyspark.java_gateway")
     started: list[subprocess.Popen[bytes]] = []
-    handlers = {number: signal.getsignal(number) for number in _ASKED}  # PySpark puts one of its own in place
+    # PySpark puts one of its own in place
+    handlers = {number: signal.getsignal(number) for number in _ASKED}
     usual = java_gateway.Popen
     java_gateway.Popen = _noting(started, output)
     try:
@@ -110,8 +124,12 @@ def _ended_on_failure(output: Any) -> Iterator[None]:
         java_gateway.Popen = usual
 
 
-def _noting(started: list[subprocess.Popen[bytes]], output: Any) -> Callable[..., subprocess.Popen[bytes]]:
-    """What PySpark calls to start the JVM: the process is noted, in a group of its own, and prints to the log."""
+def _noting(
+    started: list[subprocess.Popen[bytes]], output: Any
+) -> Callable[..., subprocess.Popen[bytes]]:
+    """What PySpark calls to start the JVM: the process is noted, in a group of its own, and prints
+    to the log.
+    """
 
     def start(command: list[str], **options: Any) -> subprocess.Popen[bytes]:
         prepare = options.pop("preexec_fn")
@@ -123,7 +141,12 @@ def _noting(started: list[subprocess.Popen[bytes]], output: Any) -> Callable[...
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
         try:
-            options |= {"stdout": output, "stderr": output, "process_group": 0, "preexec_fn": prepared}
+            options |= {
+                "stdout": output,
+                "stderr": output,
+                "process_group": 0,
+                "preexec_fn": prepared,
+            }
             started.append(subprocess.Popen(command, **options))
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
@@ -133,7 +156,9 @@ def _noting(started: list[subprocess.Popen[bytes]], output: Any) -> Callable[...
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End a process and all of its group, asking first: a JVM that is asked removes its temporary directories."""
+    """End a process and all of its group, asking first: a JVM that is asked removes its temporary
+    directories.
+    """
     for number in (signal.SIGTERM, signal.SIGKILL):
         try:
             os.killpg(process.pid, number)
@@ -162,7 +187,10 @@ def _forget() -> None:
 @contextmanager
 def terminated_by_exception() -> Iterator[None]:
     """SIGTERM as an exception, where it would just end the process and nobody could clean up."""
-    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+    if (
+        threading.current_thread() is not threading.main_thread()
+        or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
+    ):
         yield
         return
 

@@ -1,10 +1,12 @@
 """Epochs on Spark: one small job, however many views there are.
 
     narrow    one task plays all view managers and runs every level: one stage, no exchange
-    wide      mapInArrow(first levels) -> repartitionById -> mapInArrow(next level) -> ... -> collect(acks)
+    wide      mapInArrow(first levels) -> repartitionById -> mapInArrow(next level) -> ... ->
+              collect(acks)
 
-Rows never travel through the JVM one by one: tasks read the log themselves, and envelopes carry Arrow buffers. Only acks
-come back to the driver. Which width is faster follows from measured times (`Width`), results are the same.
+Rows never travel through the JVM one by one: tasks read the log themselves, and envelopes carry
+Arrow buffers. Only acks come back to the driver. Which width is faster follows from measured times
+(`Width`), results are the same.
 """
 
 from __future__ import annotations
@@ -48,21 +50,24 @@ _ARROW = pa.schema(
 )
 ACK_LEVEL = -1
 _NICEST = 19
-_PIECE = 1 << 20  # bytes per row of an exchange; with larger ones the JVM spends its time on large arrays
+# bytes per row of an exchange; with larger ones the JVM spends its time on large arrays
+_PIECE = 1 << 20
 
 
 @dataclass(slots=True)
 class SparkRunner:
     """Runs intents on a Spark session.
 
-    A job of one stage is planned once and run for every epoch: its tasks take the open intent from the store. That saves a third of
-    the time of a small epoch. A job with exchanges is planned for its intent, as Spark would reuse what an exchange kept.
+    A job of one stage is planned once and run for every epoch: its tasks take the open intent from
+    the store. That saves a third of the time of a small epoch. A job with exchanges is planned for
+    its intent, as Spark would reuse what an exchange kept.
     """
 
     store: Store
     spark: SparkSession
     width: Width
-    _planned: dict[int, DataFrame] = field(default_factory=dict)  # jobs of one stage, by their number of tasks
+    # jobs of one stage, by their number of tasks
+    _planned: dict[int, DataFrame] = field(default_factory=dict)
 
     def run(self, intent: Intent) -> list[Ack]:
         plan = load_plan(self.store, intent)
@@ -82,7 +87,11 @@ class SparkRunner:
         first, *later = stages(plan)
         frame = self._first(_stage(self.store, plan.intent, first, tasks), tasks)
         for levels in later:
-            frame = map_in_arrow(frame.repartitionById(tasks, frame["task"]), _stage(self.store, plan.intent, levels, tasks), ENVELOPE)
+            frame = map_in_arrow(
+                frame.repartitionById(tasks, frame["task"]),
+                _stage(self.store, plan.intent, levels, tasks),
+                ENVELOPE,
+            )
         return frame
 
     def _first(self, task: Task, tasks: int) -> DataFrame:
@@ -99,8 +108,14 @@ class SparkRunner:
         except PySparkException as error:
             raise failure(intent.epoch, str(error)) from error
         except (Py4JError, OSError) as error:
-            what = f"epoch {intent.epoch} is not finished, as Spark's Java process has ended or does not answer"
-            hint = "Close the database and open it again, which starts another; the epoch is then run again"
+            what = (
+                f"epoch {intent.epoch} is not finished, as Spark's Java process has ended or does"
+                " not answer"
+            )
+            hint = (
+                "Close the database and open it again, which starts another; the epoch is then run"
+                " again"
+            )
             raise PipelineError(with_log(f"{what}. {hint}")) from error
         return checked([_ack(bytes(row["payload"])) for row in rows], intent)
 
@@ -140,7 +155,10 @@ def _give_way() -> None:
     """Beside writers on the same cores, tasks come second: a write is not slower for views."""
     wanted = os.environ.get(NICE, "0")
     if not wanted.isdecimal() or int(wanted) > _NICEST:
-        raise PipelineError(f"{NICE} is {wanted!r}: give a number from 0 to {_NICEST}, where {_NICEST} gives way the most")
+        raise PipelineError(
+            f"{NICE} is {wanted!r}: give a number from 0 to {_NICEST}, where {_NICEST} gives way"
+            " the most"
+        )
     if int(wanted):
         os.setpriority(os.PRIO_PROCESS, 0, int(wanted))
 
@@ -164,7 +182,9 @@ def _opened(batches: Batches) -> tuple[list[Envelope], list[bytes]]:
                 acks.append(row["payload"])
             else:
                 table = pa.ipc.open_stream(row["payload"]).read_all()
-                envelopes.append(Envelope(row["level"], row["slot"], row["node"], row["part"], table))
+                envelopes.append(
+                    Envelope(row["level"], row["slot"], row["node"], row["part"], table)
+                )
     return envelopes, acks
 
 
@@ -202,4 +222,14 @@ def _ack(data: bytes) -> Ack:
     d = json.loads(data)
     written = {int(k): v for k, v in d["written"].items()}
     errors = {int(t): {int(s): n for s, n in slots.items()} for t, slots in d["errors"].items()}
-    return Ack(d["epoch"], d["level"], tuple(d["slots"]), d["operations"], d["changes"], written, errors, d["seconds"], d["last_time"])
+    return Ack(
+        d["epoch"],
+        d["level"],
+        tuple(d["slots"]),
+        d["operations"],
+        d["changes"],
+        written,
+        errors,
+        d["seconds"],
+        d["last_time"],
+    )

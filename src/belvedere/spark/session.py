@@ -1,7 +1,9 @@
-"""A Spark session of our own: quiet, with our settings, and nothing is left of one whose start was broken off.
+"""A Spark session of our own: quiet, with our settings, and nothing is left of one whose start was
+broken off.
 
-What the JVM and its workers print goes to a file, which is kept if something fails. The JVM has a process group of its own: a Ctrl-C
-at the terminal is for this process alone, and all that was started for a session can be ended together.
+What the JVM and its workers print goes to a file, which is kept if something fails. The JVM has a
+process group of its own: a Ctrl-C at the terminal is for this process alone, and all that was
+started for a session can be ended together.
 """
 
 from __future__ import annotations
@@ -22,15 +24,20 @@ from belvedere.spark.choices import NICE, check_conf, check_master
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # small jobs: half the start-up, and less compiling beside the tasks
-_PRIORITY = "10"  # nice: a ninth of what an ordinary process gets, so writers come first, and a busy machine does not starve tasks
+# small jobs: half the start-up, and less compiling beside the tasks
+_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+# nice: a ninth of what an ordinary process gets, so writers come first, and a busy machine does not
+# starve tasks
+_PRIORITY = "10"
 _lock = threading.Lock()
 _log: Path | None = None
 _keep = False
 
 
 def session(master: str = "local[*]", conf: Mapping[str, str] | None = None) -> SparkSession:
-    """A Spark session for this process, made if there is none; in local mode failed tasks are retried."""
+    """A Spark session for this process, made if there is none; in local mode failed tasks are
+    retried.
+    """
     check_master(master)
     check_conf(conf or {})
     from belvedere.spark.launch import is_running, launched, made, terminated_by_exception
@@ -40,7 +47,10 @@ def session(master: str = "local[*]", conf: Mapping[str, str] | None = None) -> 
     with _lock, terminated_by_exception():
         if not is_running():
             return launched(master, settings, wanted, _open_log())
-        _check_same(_started_with(), {key: value for key, value in wanted.items() if not key.startswith("spark.sql.")})
+        _check_same(
+            _started_with(),
+            {key: value for key, value in wanted.items() if not key.startswith("spark.sql.")},
+        )
         found = made(master, settings)
         _check_same(lambda key: found.conf.get(key, None), wanted)
         return found
@@ -58,7 +68,9 @@ def _check_same(present: Callable[[str], str | None], wanted: Mapping[str, str])
     for key, value in wanted.items():
         if present(key) != value:
             advice = "stop it first, or give it that setting"
-            raise PipelineError(f"{key} cannot be changed, this process has a Spark session already: {advice}")
+            raise PipelineError(
+                f"{key} cannot be changed, this process has a Spark session already: {advice}"
+            )
 
 
 def _settings(master: str) -> dict[str, str]:
@@ -72,8 +84,10 @@ def _settings(master: str) -> dict[str, str]:
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.ansi.enabled": "true",
         "spark.sql.adaptive.enabled": "false",
-        "spark.sql.shuffle.partitions": str(max(2, os.cpu_count() or 1)),  # comparisons of `verify` are small; Spark's default is 200
-        "spark.sql.warehouse.dir": os.path.join(tempfile.gettempdir(), "belvedere-warehouse"),  # else one in the current directory
+        # comparisons of `verify` are small; Spark's default is 200
+        "spark.sql.shuffle.partitions": str(max(2, os.cpu_count() or 1)),
+        # else one in the current directory
+        "spark.sql.warehouse.dir": os.path.join(tempfile.gettempdir(), "belvedere-warehouse"),
         "spark.sql.execution.arrow.maxRecordsPerBatch": "64",
         "spark.python.unix.domain.socket.enabled": "true",  # TCP's delayed acks cost 40 ms per task
         "spark.pyspark.python": sys.executable,
@@ -107,12 +121,16 @@ def _open_log() -> Path:
 
 
 class _ConnectionLog(logging.Filter):
-    """Takes what PySpark's connection logs, also at the root, to a file: when the JVM dies, a traceback for every call that follows."""
+    """Takes what PySpark's connection logs, also at the root, to a file: when the JVM dies, a
+    traceback for every call that follows.
+    """
 
     def __init__(self, file: Path) -> None:
         super().__init__()
         self._handler = logging.FileHandler(file, delay=True)
-        self._handler.setFormatter(logging.Formatter("%(asctime)s %(name)s %(levelname)s %(message)s"))
+        self._handler.setFormatter(
+            logging.Formatter("%(asctime)s %(name)s %(levelname)s %(message)s")
+        )
 
     def filter(self, record: logging.LogRecord) -> bool:
         if Path(record.pathname).parent.name != "py4j":

@@ -1,7 +1,7 @@
 """Names bound to columns, and expressions known by their text.
 
-Columns are bound once, to keys that are unique in the whole query. After that a value is known by the text of its bound
-expression: `sum(x)` is a value after GROUP BY, and `x` is not.
+Columns are bound once, to keys that are unique in the whole query. After that a value is known by
+the text of its bound expression: `sum(x)` is a value after GROUP BY, and `x` is not.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ Values = Callable[[str], Typed | None]
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A column that the user may name; one that USING merged away is found only by its qualified name."""
+    """A column that the user may name; one that USING merged away is found only by its qualified
+    name.
+    """
 
     key: str
     relation: str
@@ -65,7 +67,9 @@ def no_such_column(column: exp.Column, fields: Iterable[Field]) -> SqlError:
 
 
 def rebuilt(node: exp.Expr, swap: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
-    """A copy in which `swap` replaced parts, from the top down; subqueries stay as they are, except the left side of IN."""
+    """A copy in which `swap` replaced parts, from the top down; subqueries stay as they are, except
+    the left side of IN.
+    """
     swapped = swap(node)
     if swapped is not node:
         return swapped
@@ -83,12 +87,18 @@ def rebuilt(node: exp.Expr, swap: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
 
 
 def bind(node: exp.Expr, find: Find, inside: Find | None = None) -> exp.Expr:
-    """The expression with its columns bound by `find`, and those in the arguments of aggregates by `inside`."""
+    """The expression with its columns bound by `find`, and those in the arguments of aggregates by
+    `inside`.
+    """
 
     def swap(part: exp.Expr) -> exp.Expr:
         if isinstance(part, exp.Column):
             found = find(part)
-            return found if part is node or isinstance(found, exp.Column) else exp.Paren(this=found.copy())
+            return (
+                found
+                if part is node or isinstance(found, exp.Column)
+                else exp.Paren(this=found.copy())
+            )
         if inside is not None and isinstance(part, exp.AggFunc | exp.Filter):
             return bind(part, inside)
         return part
@@ -113,23 +123,41 @@ def parts_of(nodes: Sequence[exp.Expr], *kinds: type[exp.Expr]) -> list[exp.Expr
 
 
 def calls_in(nodes: Sequence[exp.Expr]) -> list[exp.Expr]:
-    """The distinct aggregate calls. A window function is none, but its PARTITION BY and ORDER BY may call some."""
+    """The distinct aggregate calls.
+
+    A window function is none, but its PARTITION BY and ORDER BY may call some.
+    """
     windows = parts_of(nodes, exp.Window)
-    below = [part for w in windows for part in (*w.args.get("partition_by", []), w.args.get("order")) if part is not None]
-    direct = [part for part in parts_of(nodes, exp.Window, exp.AggFunc, exp.Filter) if not isinstance(part, exp.Window)]
+    below = [
+        part
+        for w in windows
+        for part in (*w.args.get("partition_by", []), w.args.get("order"))
+        if part is not None
+    ]
+    direct = [
+        part
+        for part in parts_of(nodes, exp.Window, exp.AggFunc, exp.Filter)
+        if not isinstance(part, exp.Window)
+    ]
     return parts_of([*direct, *below], exp.AggFunc, exp.Filter)
 
 
 def counts_rows(arguments: Sequence[exp.Expr]) -> bool:
-    """Whether count(...) of these counts all rows: a star alone, or constants, which are never NULL."""
+    """Whether count(...) of these counts all rows: a star alone, or constants, which are never
+    NULL.
+    """
     alone = len(arguments) == 1 and isinstance(arguments[0], exp.Star)
     return alone or all(isinstance(argument, exp.Literal) for argument in arguments)
 
 
-def over_values(node: exp.Expr, value_of: Values, missing: str, computed: bool = True) -> tuple[exp.Expr, list[tuple[str, Typed]]]:
-    """The expression over numbered values `_value.v0`, `_value.v1`, ..., and these values with their texts.
+def over_values(
+    node: exp.Expr, value_of: Values, missing: str, computed: bool = True
+) -> tuple[exp.Expr, list[tuple[str, Typed]]]:
+    """The expression over numbered values `_value.v0`, `_value.v1`, ..., and these values with
+    their texts.
 
-    `computed` says that some values are more than columns: then the text of every part of the expression has to be looked up.
+    `computed` says that some values are more than columns: then the text of every part of the
+    expression has to be looked up.
     """
     found: list[tuple[str, Typed]] = []
 
@@ -154,12 +182,16 @@ def grouped_by(group: exp.Expr) -> Sequence[exp.Expr]:
 
 
 def all_named(nodes: Sequence[exp.Expr]) -> exp.Column | None:
-    """The column called ALL, if nothing else is listed: GROUP BY ALL and ORDER BY ALL, unless something has that name."""
+    """The column called ALL, if nothing else is listed: GROUP BY ALL and ORDER BY ALL, unless
+    something has that name.
+    """
     if len(nodes) != 1:
         return None
     node = nodes[0].unnest()
     column = as_column(node)
-    return column if column is not None and not column.table and column.name.upper() == "ALL" else None
+    return (
+        column if column is not None and not column.table and column.name.upper() == "ALL" else None
+    )
 
 
 def as_column(node: exp.Expr) -> exp.Column | None:
@@ -179,24 +211,41 @@ def spelled(column: exp.Column) -> str:
 
 
 def whole_number(node: exp.Expr) -> int | None:
-    """The number of a column in GROUP BY or ORDER BY: a literal, perhaps with a minus sign or in parentheses."""
+    """The number of a column in GROUP BY or ORDER BY: a literal, perhaps with a minus sign or in
+    parentheses.
+    """
     node = node.unnest()
     sign, node = (-1, node.this) if isinstance(node, exp.Neg) else (1, node)
-    return sign * int(node.this) if isinstance(node, exp.Literal) and not node.is_string and str(node.this).isdigit() else None
+    return (
+        sign * int(node.this)
+        if isinstance(node, exp.Literal) and not node.is_string and str(node.this).isdigit()
+        else None
+    )
 
 
 def check_int(number: int, clause: str) -> None:
     """Spark takes an INT in LIMIT and OFFSET, not a BIGINT."""
     if number > _MAX_INT:
-        raise SqlError(f"{clause} {number} is beyond an INT: write at most {_MAX_INT}, or leave it out")
+        raise SqlError(
+            f"{clause} {number} is beyond an INT: write at most {_MAX_INT}, or leave it out"
+        )
 
 
 def default_name(node: exp.Expr) -> str:
-    """Spark's name for a column without AS: count(1), sum(amount), (a + 1). Parentheses around it all do not count."""
+    """Spark's name for a column without AS: count(1), sum(amount), (a + 1).
+
+    Parentheses around it all do not count.
+    """
     node = node.unnest()
     if isinstance(node, exp.Column):
         return node.name
     if isinstance(node, exp.Count) and isinstance(node.this, exp.Star):
         return "count(1)"
     text = text_of(node)
-    return text.lower() if isinstance(node, exp.Func) else f"({text})" if isinstance(node, exp.Binary) else text
+    return (
+        text.lower()
+        if isinstance(node, exp.Func)
+        else f"({text})"
+        if isinstance(node, exp.Binary)
+        else text
+    )

@@ -1,4 +1,7 @@
-"""CREATE TABLE and CREATE MATERIALIZED VIEW as values. What would not be obeyed is refused, so that nobody relies on it."""
+"""CREATE TABLE and CREATE MATERIALIZED VIEW as values.
+
+What would not be obeyed is refused, so that nobody relies on it.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +53,9 @@ class DeclaredView:
 
 def declared_table(statement: exp.Create) -> DeclaredTable:
     if not isinstance(statement.this, exp.Schema):
-        raise SqlError("CREATE TABLE needs columns: CREATE TABLE t (id STRING, ..., PRIMARY KEY (id))")
+        raise SqlError(
+            "CREATE TABLE needs columns: CREATE TABLE t (id STRING, ..., PRIMARY KEY (id))"
+        )
     if statement.args.get("replace"):
         raise SqlError("CREATE OR REPLACE TABLE would lose rows: DROP TABLE first")
     if statement.expression:
@@ -61,7 +66,12 @@ def declared_table(statement: exp.Create) -> DeclaredTable:
     if images not in ("true", "false"):
         raise SqlError(f"before_images = {images} is not understood: use true or false")
     name = plain_name(statement.this.this, _TABLE)
-    return DeclaredTable(name, _schema(statement.this.expressions), images == "true", bool(statement.args.get("exists")))
+    return DeclaredTable(
+        name,
+        _schema(statement.this.expressions),
+        images == "true",
+        bool(statement.args.get("exists")),
+    )
 
 
 def _schema(parts: list[Any]) -> Schema:
@@ -71,21 +81,33 @@ def _schema(parts: list[Any]) -> Schema:
             keys.append(_key(part))
         elif isinstance(part, exp.ColumnDef):
             kinds = _kinds(part)
-            nulls = [bool(k.args.get("allow_null")) for k in kinds if isinstance(k, exp.NotNullColumnConstraint)]
+            nulls = [
+                bool(k.args.get("allow_null"))
+                for k in kinds
+                if isinstance(k, exp.NotNullColumnConstraint)
+            ]
             keys += [[part.name] for k in kinds if isinstance(k, exp.PrimaryKeyColumnConstraint)]
             nullable |= {part.name.lower()} if any(nulls) else set()
             columns.append(Column(part.name, _column_type(part), all(nulls)))
         elif isinstance(part, exp.Identifier):
-            raise SqlError(f"column {part.name} has no type: write {part.name} STRING, or another type")
+            raise SqlError(
+                f"column {part.name} has no type: write {part.name} STRING, or another type"
+            )
         else:
             raise Refused(sql_of(part), _TABLE, _INSTEAD.get(_kind(part), "leave it out"))
     if len(keys) > 1:
-        raise SchemaError("a table has one PRIMARY KEY: write PRIMARY KEY (a, b) once, after the columns")
+        raise SchemaError(
+            "a table has one PRIMARY KEY: write PRIMARY KEY (a, b) once, after the columns"
+        )
     spelled = {c.name.lower(): c.name for c in columns}
-    schema = Schema(tuple(columns), tuple(spelled.get(k.lower(), k) for k in (keys[0] if keys else [])))
+    schema = Schema(
+        tuple(columns), tuple(spelled.get(k.lower(), k) for k in (keys[0] if keys else []))
+    )
     never = {k.lower() for k in schema.key} | {c.name.lower() for c in columns if not c.nullable}
     for column in sorted(nullable & never):
-        raise SchemaError(f"column {spelled[column]} cannot be NULL, but is declared NULL: leave out NULL")
+        raise SchemaError(
+            f"column {spelled[column]} cannot be NULL, but is declared NULL: leave out NULL"
+        )
     return schema
 
 
@@ -102,7 +124,10 @@ def _key(part: exp.PrimaryKey) -> list[str]:
 def _kinds(column: exp.ColumnDef) -> list[Any]:
     """The constraints of a column, all of which are obeyed."""
     if not isinstance(column.this, exp.Identifier):
-        raise SqlError(f"{sql_of(column.this)} is not the name of a column: write a name with a dot in backquotes")
+        raise SqlError(
+            f"{sql_of(column.this)} is not the name of a column: write a name with a dot in"
+            " backquotes"
+        )
     only(column, _TABLE)
     kinds = []
     for constraint in column.args.get("constraints") or []:
@@ -110,7 +135,11 @@ def _kinds(column: exp.ColumnDef) -> list[Any]:
             raise Refused(sql_of(constraint), _TABLE, _INSTEAD[exp.Constraint])
         kind = constraint.args["kind"]
         if not isinstance(kind, exp.NotNullColumnConstraint | exp.PrimaryKeyColumnConstraint):
-            raise Refused(f"{sql_of(kind)} of column {column.name}", _TABLE, _INSTEAD.get(type(kind), "leave it out"))
+            raise Refused(
+                f"{sql_of(kind)} of column {column.name}",
+                _TABLE,
+                _INSTEAD.get(type(kind), "leave it out"),
+            )
         only(kind, "PRIMARY KEY")
         kinds.append(kind)
     return kinds
@@ -124,7 +153,9 @@ def _kind(part: exp.Expr) -> type[exp.Expr]:
 
 def _column_type(column: exp.ColumnDef) -> SqlType:
     if column.kind is None:
-        raise SqlError(f"column {column.name} has no type: write {column.name} STRING, or another type")
+        raise SqlError(
+            f"column {column.name} has no type: write {column.name} STRING, or another type"
+        )
     try:
         return sql_type(column.kind)
     except Unsupported as error:
@@ -132,10 +163,15 @@ def _column_type(column: exp.ColumnDef) -> SqlType:
 
 
 def declared_view(statement: exp.Create) -> DeclaredView:
-    if statement.kind != "VIEW" or not any(isinstance(p, exp.MaterializedProperty) for p in _properties(statement)):
+    if statement.kind != "VIEW" or not any(
+        isinstance(p, exp.MaterializedProperty) for p in _properties(statement)
+    ):
         raise SqlError("views are materialized here: write CREATE MATERIALIZED VIEW")
     if isinstance(statement.this, exp.Schema):
-        raise SqlError("a column list after the view's name is not understood: name the columns with AS in the SELECT")
+        raise SqlError(
+            "a column list after the view's name is not understood: name the columns with AS in the"
+            " SELECT"
+        )
     only(statement, _VIEW)
     options = _options(statement, VIEW_OPTIONS, _VIEW)
     consistency = options.get("consistency", "strong")
@@ -143,7 +179,11 @@ def declared_view(statement: exp.Create) -> DeclaredView:
         raise SqlError(f"consistency = '{consistency}' is not offered: use 'strong'")
     key = tuple(key_names(options.get("key", "")))
     return DeclaredView(
-        plain_name(statement.this, _VIEW), key, consistency, bool(statement.args.get("replace")), bool(statement.args.get("exists"))
+        plain_name(statement.this, _VIEW),
+        key,
+        consistency,
+        bool(statement.args.get("replace")),
+        bool(statement.args.get("exists")),
     )
 
 

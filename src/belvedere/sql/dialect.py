@@ -32,11 +32,14 @@ __all__ = [
 ]
 
 _TEXT = "text"
-logging.getLogger("sqlglot").setLevel(logging.ERROR)  # it warns about statements that we read ourselves
+# it warns about statements that we read ourselves
+logging.getLogger("sqlglot").setLevel(logging.ERROR)
 
 
 class _Words(SparkSql):
-    """As SparkSql, but what follows SHOW and EXPLAIN is words too, not one text up to the next semicolon."""
+    """As SparkSql, but what follows SHOW and EXPLAIN is words too, not one text up to the next
+    semicolon.
+    """
 
     class Tokenizer(SparkSql.Tokenizer):
         COMMANDS: ClassVar = set()
@@ -65,7 +68,9 @@ def written(statement: Any) -> str:
 
 
 def check_query_at(text: str, start: int) -> None:
-    """Raise what is wrong with the query that stands in a text from `start` on, with its line and column in the whole text."""
+    """Raise what is wrong with the query that stands in a text from `start` on, with its line and
+    column in the whole text.
+    """
     parse(blanked(text, start))
 
 
@@ -90,7 +95,9 @@ def _words(text: str) -> tuple[Token, ...]:
 
 
 def split(text: str) -> list[str]:
-    """The statements of a script, as the user wrote them; a part with nothing but comments is none."""
+    """The statements of a script, as the user wrote them; a part with
+    nothing but comments is none.
+    """
     parts, start, empty = [], 0, True
     for word in words_of(text):
         if word.token_type == TokenType.SEMICOLON:
@@ -105,7 +112,9 @@ def defining_query(text: str) -> str:
     """The SELECT of a CREATE ... AS SELECT statement, as the user wrote it."""
     start = query_start(text)
     if start is None:
-        raise SqlError("the statement has no AS SELECT part: write CREATE MATERIALIZED VIEW v AS SELECT ...")
+        raise SqlError(
+            "the statement has no AS SELECT part: write CREATE MATERIALIZED VIEW v AS SELECT ..."
+        )
     return text[start:].strip().rstrip(";").strip()
 
 
@@ -120,10 +129,14 @@ def query_start(text: str) -> int | None:
 
 
 class _Written(SparkSql):
-    """As SparkSql, but QUALIFY stays QUALIFY: Spark knows it, and sqlglot's subquery for it gives out a column too many."""
+    """As SparkSql, but QUALIFY stays QUALIFY: Spark knows it, and sqlglot's subquery for it gives
+    out a column too many.
+    """
 
     class Generator(SparkGenerator):
-        TRANSFORMS: ClassVar = {node: rule for node, rule in SparkGenerator.TRANSFORMS.items() if node is not exp.Select}
+        TRANSFORMS: ClassVar = {
+            node: rule for node, rule in SparkGenerator.TRANSFORMS.items() if node is not exp.Select
+        }
 
 
 @with_room
@@ -135,13 +148,23 @@ def _invalid(error: ParseError | TokenError) -> SqlError:
     """sqlglot's message without the names of its classes."""
     if isinstance(error, TokenError):
         mark = re.match(r"Missing (.+) from", str(error.__cause__))
-        return SqlError(f"this is not valid SQL: {f'a {mark[1]}' if mark else 'a quote or a comment'} is opened and never closed")
+        return SqlError(
+            f"this is not valid SQL: {f'a {mark[1]}' if mark else 'a quote or a comment'} is opened"
+            " and never closed"
+        )
     found = error.errors[0]
     what, at = found["description"], found["highlight"]
     if match := re.match(r"Expected (.*) but got <Token .*?text: (.*?), line:", what, re.DOTALL):
-        what = f"a {match[1]} is missing after {at}" if match[2] == "SENTINEL" else f"a {match[1]} is expected, not {match[2]}"
+        what = (
+            f"a {match[1]} is missing after {at}"
+            if match[2] == "SENTINEL"
+            else f"a {match[1]} is expected, not {match[2]}"
+        )
     elif what.startswith("Required keyword"):
         what = f"something is missing at {at}"
     elif what.startswith("Invalid expression"):
         what = f"{at} is not expected here"
-    return SqlError(f"this is not valid SQL: {what} (line {found['line']}, column {max(found['col'] - len(at) + 1, 1)})")
+    return SqlError(
+        f"this is not valid SQL: {what} (line {found['line']}, column"
+        f" {max(found['col'] - len(at) + 1, 1)})"
+    )

@@ -1,13 +1,12 @@
-"""The maintenance graph of a view as text: operators, keys, state tables, exchanges and levels, from the view down to its tables.
+"""The maintenance graph of a view as text, from the view down to its tables.
 
     paid  keyed by id
-    └─ KeyedSink             one record per id                          level 2  ⇄ exchange  state: the view's table
-       └─ Select             o.id, c.name                               level 1
-          └─ Join            inner, o.customer = c.id                   level 1
-             ├─ Arrange      rows by o.customer: o.id                   level 1  ⇄ exchange  state: rows
-             │  └─ Select    WHERE o.status = 'paid'; o.customer, o.id  level 0
-             │     └─ Source changes of orders, with before-images      level 0
-             └─ Arrange      one row by c.id: c.name                    level 0              state: rows              shared with names
+    └─ KeyedSink      one record per id                 level 2  ⇄ exchange  state: the view's table
+       └─ Select      o.id, c.name                       level 1
+          └─ Join     inner, o.customer = c.id           level 1
+             ├─ Arrange      rows by o.customer: o.id    level 1  ⇄ exchange  state: rows
+             │  └─ Source    changes of orders           level 0
+             └─ Arrange      one row by c.id: c.name     level 0              state: rows  shared
                 └─ ...
 
 What other views keep already is marked as shared, and not drawn twice.
@@ -59,7 +58,9 @@ class _Line:
     shared: str = ""
 
 
-def explain(planned: PlannedView, name: str, tables: Sequence[ExplainedTable], users: Users | None = None) -> str:
+def explain(
+    planned: PlannedView, name: str, tables: Sequence[ExplainedTable], users: Users | None = None
+) -> str:
     drawing = _Drawing(planned, tables, users or {})
     lines = list(drawing.lines(planned.nodes[-1], "", "└─ ", "   "))
     return "\n".join([f"{name}  {_heading(planned)}", *_aligned(lines)])
@@ -74,27 +75,39 @@ def _heading(planned: PlannedView) -> str:
 def _aligned(lines: Sequence[_Line]) -> list[str]:
     rows = [(x.operator, x.what, x.level, x.exchange, x.state, x.shared) for x in lines]
     widths = [max(len(row[i]) for row in rows) for i in range(6)]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True) if width).rstrip() for row in rows]
+    return [
+        "  ".join(
+            cell.ljust(width) for cell, width in zip(row, widths, strict=True) if width
+        ).rstrip()
+        for row in rows
+    ]
 
 
 class _Drawing:
     """Draws the tree of one view; a node that stands in it already is only named again."""
 
-    def __init__(self, planned: PlannedView, tables: Sequence[ExplainedTable], users: Users) -> None:
+    def __init__(
+        self, planned: PlannedView, tables: Sequence[ExplainedTable], users: Users
+    ) -> None:
         self.graph, self.users = Graph.of(planned.nodes), users
         self.texts = Texts(planned, tables)
         self.drawn: set[int] = set()
 
     def lines(self, node: Node, indent: str, mark: str, below: str) -> Iterator[_Line]:
         if node.id in self.drawn and node.inputs:
-            yield _Line(indent + mark + type(node.operator).__name__, f"as above: {self.texts.describe(node)}")
+            yield _Line(
+                indent + mark + type(node.operator).__name__,
+                f"as above: {self.texts.describe(node)}",
+            )
             return
         self.drawn.add(node.id)
         yield self._line(indent + mark, node)
         inputs = [self.texts.by_id[i] for port in node.inputs for i in port]
         for number, child in enumerate(inputs):
             last = number == len(inputs) - 1
-            yield from self.lines(child, indent + below, "└─ " if last else "├─ ", "   " if last else "│  ")
+            yield from self.lines(
+                child, indent + below, "└─ " if last else "├─ ", "   " if last else "│  "
+            )
 
     def _line(self, lead: str, node: Node) -> _Line:
         exchange = "⇄ exchange" if node.stateful and not node.local else ""
@@ -122,7 +135,10 @@ class Texts:
         operator = node.operator
         if isinstance(operator, Source):
             table = self.tables[operator.table]
-            return f"changes of {table.name}, {'with before-images' if table.before_images else 'rows before from the delta view'}"
+            before = (
+                "with before-images" if table.before_images else "rows before from the delta view"
+            )
+            return f"changes of {table.name}, {before}"
         if isinstance(operator, Select):
             return self._select(node, operator)
         if isinstance(operator, Aggregate):
@@ -132,9 +148,14 @@ class Texts:
         if isinstance(operator, Join):
             return self._join(node, operator)
         if isinstance(operator, TopK):
-            return f"the first {operator.limit} row(s)" + (" of each group" if operator.rows.key else "")
+            return f"the first {operator.limit} row(s)" + (
+                " of each group" if operator.rows.key else ""
+            )
         if isinstance(operator, SetOperation):
-            return f"{operator.kind.upper()}{' ALL' if operator.all else ''} of {', '.join(self.columns(self._input(node)))}"
+            return (
+                f"{operator.kind.upper()}{' ALL' if operator.all else ''} of"
+                f" {', '.join(self.columns(self._input(node)))}"
+            )
         key = ", ".join(self.planned.schema.key)
         if isinstance(operator, KeyedSink):
             return f"one record per {key}" if key else "one record"
@@ -149,10 +170,15 @@ class Texts:
             return [e.text for e in operator.outputs]
         if isinstance(operator, Aggregate):
             below = self.columns(self._input(node))
-            return [*below[: len(operator.groups)], *(_call(c, operator.arguments, below) for c in operator.calls)]
+            return [
+                *below[: len(operator.groups)],
+                *(_call(c, operator.arguments, below) for c in operator.calls),
+            ]
         if isinstance(operator, Join):
             left, right = (self.columns(self._input(node, port)) for port in (0, 1))
-            return left if operator.kind in ("semi", "anti") else [*left, *right[operator.right.key :]]
+            return (
+                left if operator.kind in ("semi", "anti") else [*left, *right[operator.right.key :]]
+            )
         if isinstance(operator, TopK):
             return [*self.columns(self._input(node)), *(["row_number()"] if operator.rank else [])]
         return self.columns(self._input(node))
@@ -160,7 +186,9 @@ class Texts:
     def _select(self, node: Node, operator: Select) -> str:
         word = "HAVING" if isinstance(self._input(node).operator, Aggregate) else "WHERE"
         condition = f"{word} {operator.condition.text}; " if operator.condition else ""
-        return condition + (", ".join(self._outputs(node, operator)) or "nothing but the rows themselves")
+        return condition + (
+            ", ".join(self._outputs(node, operator)) or "nothing but the rows themselves"
+        )
 
     def _outputs(self, node: Node, operator: Select) -> list[str]:
         if node.id not in self.planned.nodes[-1].below:
@@ -169,12 +197,18 @@ class Texts:
         for name, place in zip(self.planned.schema.names, self.planned.columns, strict=True):
             called.setdefault(place, name)
         named = ((e, called[i]) for i, e in enumerate(operator.outputs))
-        return [name if _plain_name(e).lower() == name.lower() else f"{e.text} AS {name}" for e, name in named]
+        return [
+            name if _plain_name(e).lower() == name.lower() else f"{e.text} AS {name}"
+            for e, name in named
+        ]
 
     def _aggregate(self, node: Node, operator: Aggregate) -> str:
         below = self.columns(self._input(node))
         groups = ", ".join(below[: len(operator.groups)])
-        calls = ", ".join(_call(call, operator.arguments, below) for call in operator.calls) or "the groups themselves"
+        calls = (
+            ", ".join(_call(call, operator.arguments, below) for call in operator.calls)
+            or "the groups themselves"
+        )
         return f"by {groups}: {calls}" if groups else f"over all rows: {calls}"
 
     def _arrange(self, node: Node, operator: Arrange) -> str:
@@ -184,14 +218,23 @@ class Texts:
         what = "one row" if operator.unique else "rows"
         what += f" by {', '.join(keys)}" if keys else " under one key"
         if order:
-            what += " in order of " + ", ".join(f"{x} DESC" if down else x for x, down in zip(order, operator.order, strict=True))
+            what += " in order of " + ", ".join(
+                f"{x} DESC" if down else x for x, down in zip(order, operator.order, strict=True)
+            )
         return f"{what}: {', '.join(rest)}" if rest else what
 
     def _join(self, node: Node, operator: Join) -> str:
-        left, right = (self.columns(self._input(node, port))[: operator.left.key] for port in (0, 1))
+        left, right = (
+            self.columns(self._input(node, port))[: operator.left.key] for port in (0, 1)
+        )
         signs = ["<=>" if safe else "=" for safe in operator.null_safe]
-        on = " AND ".join(f"{a} {sign} {b}" for a, sign, b in zip(left, signs, right, strict=True)) or "one row on the right"
-        return f"{operator.kind}, {on}" + (f", and {operator.condition.text}" if operator.condition else "")
+        on = (
+            " AND ".join(f"{a} {sign} {b}" for a, sign, b in zip(left, signs, right, strict=True))
+            or "one row on the right"
+        )
+        return f"{operator.kind}, {on}" + (
+            f", and {operator.condition.text}" if operator.condition else ""
+        )
 
     def _input(self, node: Node, port: int = 0) -> Node:
         return self.by_id[node.inputs[port][0]]
@@ -211,7 +254,11 @@ class Texts:
             return ["rows"]
         if isinstance(operator, SetOperation):
             return ["counts of both sides"]
-        return ["delta view"] if isinstance(operator, Source) and not self.tables[operator.table].before_images else []
+        return (
+            ["delta view"]
+            if isinstance(operator, Source) and not self.tables[operator.table].before_images
+            else []
+        )
 
 
 def _plain_name(expression: Expression) -> str:

@@ -1,4 +1,6 @@
-"""Names of tables, views and columns in statements: read, and written so that they can be read again."""
+"""Names of tables, views and columns in statements: read, and written so that they can be read
+again.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,11 @@ from belvedere.sql.dialect import Token, TokenType, sql_of
 from belvedere.sql.refusal import only
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_PHRASES = (*SparkSql.Tokenizer.KEYWORDS, *SparkSql.Parser.CONSTRAINT_PARSERS, *SparkSql.Parser.SCHEMA_UNNAMED_CONSTRAINTS)
+_PHRASES = (
+    *SparkSql.Tokenizer.KEYWORDS,
+    *SparkSql.Parser.CONSTRAINT_PARSERS,
+    *SparkSql.Parser.SCHEMA_UNNAMED_CONSTRAINTS,
+)
 _KEYWORDS = {word for phrase in _PHRASES for word in phrase.upper().split()}
 _KEY_PART = re.compile(r"\s*(?:`((?:[^`]|``)*)`\s*|([^,`]*))(?:,|$)")
 
@@ -33,7 +39,11 @@ def plain_name(node: Any, statement: str, alias: bool = False) -> str:
 def name_in(words: Sequence[Token]) -> str | None:
     """The name that these words are; None if they are something else."""
     names, dots = words[::2], words[1::2]
-    if len(names) != len(dots) + 1 or any(d.token_type != TokenType.DOT for d in dots) or not all(map(_is_name, names)):
+    if (
+        len(names) != len(dots) + 1
+        or any(d.token_type != TokenType.DOT for d in dots)
+        or not all(map(_is_name, names))
+    ):
         return None
     if dots:
         raise qualified(n.text for n in names)
@@ -41,11 +51,16 @@ def name_in(words: Sequence[Token]) -> str | None:
 
 
 def _is_name(word: Token) -> bool:
-    return word.token_type == TokenType.IDENTIFIER or (word.token_type != TokenType.STRING and re.fullmatch(r"\w+", word.text) is not None)
+    return word.token_type == TokenType.IDENTIFIER or (
+        word.token_type != TokenType.STRING and re.fullmatch(r"\w+", word.text) is not None
+    )
 
 
 def qualified(parts: Iterable[str]) -> SqlError:
-    return SqlError(f"{'.'.join(map(quoted, parts))}: tables and views here have no database in front of their names")
+    return SqlError(
+        f"{'.'.join(map(quoted, parts))}: tables and views here have no database in front of their"
+        " names"
+    )
 
 
 def check_names(what: str, names: Iterable[str]) -> None:
@@ -63,7 +78,9 @@ def backquoted(name: str) -> str:
 
 
 def quoted_in(node: exp.Expr) -> exp.Expr:
-    """A copy of an expression that we made ourselves, with the names in it that need it in backquotes."""
+    """A copy of an expression that we made ourselves, with the names in it that need it in
+    backquotes.
+    """
     made = node.copy()
     for identifier in made.find_all(exp.Identifier):
         identifier.set("quoted", quoted(identifier.name) != identifier.name)
@@ -71,12 +88,17 @@ def quoted_in(node: exp.Expr) -> exp.Expr:
 
 
 def key_names(option: str) -> list[str]:
-    """The columns that WITH (key = '...') lists; one with a comma in its name stands in backquotes."""
+    """The columns that WITH (key = '...') lists; one with a comma in
+    its name stands in backquotes.
+    """
     found, at = [], 0
     while at < len(option):
         match = _KEY_PART.match(option, at)
         if match is None:
-            raise SqlError(f"key = '{option}' is not understood: list columns with commas between, odd names in backquotes")
+            raise SqlError(
+                f"key = '{option}' is not understood: list columns with commas between, odd names"
+                " in backquotes"
+            )
         found.append(match[1].replace("``", "`") if match[1] is not None else match[2].strip())
         at = match.end()
     return [name for name in found if name]

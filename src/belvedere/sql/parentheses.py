@@ -1,7 +1,7 @@
 """Parentheses in FROM: (r), (a JOIN b ON ...), with an alias and without.
 
-The parser hangs the joins of a pair of parentheses on the first relation inside, which is a table, a subquery with an alias, or a
-pair of parentheses again.
+The parser hangs the joins of a pair of parentheses on the first relation inside, which is a table,
+a subquery with an alias, or a pair of parentheses again.
 """
 
 from __future__ import annotations
@@ -17,8 +17,12 @@ def is_parenthesised(node: exp.Expr) -> TypeGuard[exp.Subquery]:
     if not isinstance(node, exp.Subquery):
         return False
     inner = node.this
-    named = isinstance(inner, exp.Subquery) and bool(inner.args.get("alias") or inner.args.get("joins"))
-    return named or isinstance(inner, exp.Table | exp.Values | exp.Lateral) or is_parenthesised(inner)
+    named = isinstance(inner, exp.Subquery) and bool(
+        inner.args.get("alias") or inner.args.get("joins")
+    )
+    return (
+        named or isinstance(inner, exp.Table | exp.Values | exp.Lateral) or is_parenthesised(inner)
+    )
 
 
 def joins_in(node: exp.Subquery) -> Sequence[exp.Join]:

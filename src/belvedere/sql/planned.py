@@ -1,4 +1,6 @@
-"""What the planner is told and what it answers: values that the catalog keeps, and that are read without the planner."""
+"""What the planner is told and what it answers: values that the catalog keeps, and that are read
+without the planner.
+"""
 
 from __future__ import annotations
 
@@ -33,12 +35,15 @@ class ViewInfo:
 
 @dataclass(frozen=True, slots=True)
 class PlannedView:
-    """`schema.key` is the record key: the columns that the user named (the first `named`), then what makes it unique.
+    """`schema.key` is the record key: the columns that the user named (the first `named`), then
+    what makes it unique.
 
-    `unique` is False for a bag: rows are counted and the key is all columns. `nodes` have local ids in an order in which inputs
-    come first, and 1 for every state table (`graph.bind` gives both their real ids); the last is the sink. `checked` is the
-    SELECT by which another engine can recompute the view: orders that leave something open are made total. `reads` names the
-    views that the SELECT refers to, in lower case. `columns` says which column of the sink each column of the view is.
+    `unique` is False for a bag: rows are counted and the key is all columns. `nodes` have local ids
+    in an order in which inputs come first, and 1 for every state table (`graph.bind` gives both
+    their real ids); the last is the sink. `checked` is the SELECT by which another engine can
+    recompute the view: orders that leave something open are made total. `reads` names the views
+    that the SELECT refers to, in lower case. `columns` says which column of the sink each column of
+    the view is.
     """
 
     schema: Schema

@@ -1,14 +1,16 @@
 """From a SELECT to the maintenance graph of a view. `sql.plan` is the map of how.
 
-    selection, projection    Source -> Select -> KeyedSink          (what makes a row unique is among the columns)
-                             Source -> Select -> BagSink            (it is not: equal rows are counted)
+    selection, projection    Source -> Select -> KeyedSink          (what makes a row unique is
+                             among the columns) Source -> Select -> BagSink            (it is not:
+                             equal rows are counted)
     GROUP BY, DISTINCT       Source -> Select -> Aggregate -> Select -> sink
     joins                    Source -> Select -> Arrange ─┐
                              Source -> Select -> Arrange ─┴ Join -> Select -> sink
     first rows               Source -> Select -> Arrange -> TopK -> Select -> sink
     INTERSECT, EXCEPT        both sides -> SetOperation -> Select -> sink
 
-A Select computes what the operator above it needs. Equal nodes over equal inputs are one, within a view and between views.
+A Select computes what the operator above it needs. Equal nodes over equal inputs are one, within a
+view and between views.
 """
 
 from __future__ import annotations
@@ -35,22 +37,35 @@ __all__ = ["PlannedView", "TableInfo", "ViewInfo", "condition_of", "expression_o
 
 
 @with_room
-def plan_view(select: str, key: Sequence[str], tables: Sequence[TableInfo], views: Sequence[ViewInfo] = ()) -> PlannedView:
+def plan_view(
+    select: str, key: Sequence[str], tables: Sequence[TableInfo], views: Sequence[ViewInfo] = ()
+) -> PlannedView:
     query = parse(select)
-    context = Context({t.name.lower(): t for t in tables}, {v.name.lower(): v for v in views}, answer, related)
+    context = Context(
+        {t.name.lower(): t for t in tables}, {v.name.lower(): v for v in views}, answer, related
+    )
     try:
         check(query, VIEW)
         end = ended(answer(query, context), key, context)
     except SqlError as error:
         raise reworded(error, context.labels) from error
     checked = _checked(query, context) if context.ties or context.unused else select
-    return PlannedView(end.schema, end.named, end.unique, context.nodes.until(end.node), checked, tuple(context.reads), end.columns)
+    return PlannedView(
+        end.schema,
+        end.named,
+        end.unique,
+        context.nodes.until(end.node),
+        checked,
+        tuple(context.reads),
+        end.columns,
+    )
 
 
 def _checked(query: exp.Expr, context: Context) -> str:
     for order, more in context.ties.values():
         order.set("expressions", [*order.expressions, *map(quoted_in, more)])
-    for definition in context.unused.values():  # what it reads may be dropped, as nothing depends on it
+    # what it reads may be dropped, as nothing depends on it
+    for definition in context.unused.values():
         around = definition.parent
         definition.pop()
         if around is not None and not around.expressions:

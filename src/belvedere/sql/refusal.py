@@ -47,12 +47,20 @@ class Refused(Unsupported):
 
     def __init__(self, construct: str, statement: str, instead: str = "") -> None:
         super().__init__(construct, instead)
-        self.args = (f"{construct} is not supported in {statement}" + (f": {instead}" if instead else ""),)
+        self.args = (
+            f"{construct} is not supported in {statement}" + (f": {instead}" if instead else ""),
+        )
 
 
 def only(node: exp.Expr, statement: str, *but: str) -> None:
-    """Refuse a node of a statement on which anything is set that is not understood, or one of `but`."""
+    """Refuse a node of a statement on which anything is set that is not understood, or one of
+    `but`.
+    """
     known = consumed(node, "statement") or frozenset()
     for name, value in node.args.items():
         if is_set(value) and (name not in known or name in but):
-            raise Refused(_WORDS.get(name, name.strip("_").replace("_", " ").upper()), statement, _INSTEAD.get(name, "leave it out"))
+            raise Refused(
+                _WORDS.get(name, name.strip("_").replace("_", " ").upper()),
+                statement,
+                _INSTEAD.get(name, "leave it out"),
+            )

@@ -34,7 +34,11 @@ class Scope:
 
     def find(self, column: exp.Column) -> Field:
         wanted, relation = column.name.lower(), column.table.lower()
-        found = [f for f in self.fields if f.name.lower() == wanted and (not relation or f.relation.lower() == relation)]
+        found = [
+            f
+            for f in self.fields
+            if f.name.lower() == wanted and (not relation or f.relation.lower() == relation)
+        ]
         found = [] if column.args.get("db") else found
         if len(found) == 1:
             return found[0]
@@ -50,7 +54,9 @@ class Scope:
 
 
 def scope_of(relation: str, columns: Sequence[Column], sql: Callable[[int], str]) -> Scope:
-    return Scope(tuple(Field(relation, c.name, c.type, sql(i), c.nullable) for i, c in enumerate(columns)))
+    return Scope(
+        tuple(Field(relation, c.name, c.type, sql(i), c.nullable) for i, c in enumerate(columns))
+    )
 
 
 def expression_of(node: exp.Expr, scope: Scope) -> Expression:
@@ -58,7 +64,11 @@ def expression_of(node: exp.Expr, scope: Scope) -> Expression:
     typed = lower(node, scope.resolve)
     if typed.type is None:
         raise SqlError(f"{text} has no type: write CAST(NULL AS ...)")
-    column = next((i for i, f in enumerate(scope.fields) if f.sql == typed.sql), -1) if isinstance(node, exp.Column) else -1
+    column = (
+        next((i for i, f in enumerate(scope.fields) if f.sql == typed.sql), -1)
+        if isinstance(node, exp.Column)
+        else -1
+    )
     return Expression(typed.sql, typed.type, text, typed.raises, column)
 
 

@@ -1,10 +1,13 @@
-"""What is understood of a parsed statement: for every kind of node the arguments that something here looks at.
+"""What is understood of a parsed statement: for every kind of node the arguments that something
+here looks at.
 
-The parser reads the SQL of many systems. What it reads and nobody looks at would be ignored in silence, so a tree is checked as a
-whole before anything is made of it: an argument that is set and not listed, or a node that has no business where it stands, is
-refused. Rules of expressions list what they consume themselves (`expressions.rules`); clauses, relations and statements stand here.
+The parser reads the SQL of many systems. What it reads and nobody looks at would be ignored in
+silence, so a tree is checked as a whole before anything is made of it: an argument that is set and
+not listed, or a node that has no business where it stands, is refused. Rules of expressions list
+what they consume themselves (`expressions.rules`); clauses, relations and statements stand here.
 
-    check(query, purpose)          views and ad hoc queries, each with what only one of them consumes
+    check(query, purpose)          views and ad hoc queries, each with what only one of them
+                                   consumes
     consumed(node, "statement")    statements, which look at their parts one by one
 
 An argument that is looked at only to refuse it with words of its own is listed too.
@@ -68,7 +71,13 @@ _EVERYWHERE: dict[type[exp.Expr], str] = {
     exp.Anonymous: "this expressions",
 }
 _ONLY: dict[str, dict[type[exp.Expr], str]] = {
-    "view": {exp.Select: "qualify", exp.Qualify: "this", exp.With: "recursive", exp.Window: "spec", exp.WindowSpec: "*"},
+    "view": {
+        exp.Select: "qualify",
+        exp.Qualify: "this",
+        exp.With: "recursive",
+        exp.Window: "spec",
+        exp.WindowSpec: "*",
+    },
     # A hint changes how Spark computes, not what.
     "query": {
         **dict.fromkeys((exp.Union, exp.Intersect, exp.Except), "offset"),
@@ -98,9 +107,9 @@ STATEMENTS: dict[type[exp.Expr], str] = {
 _LONGEST = 200  # characters of a construct in a message
 # Aggregates of Spark that the parser takes for scalar functions.
 _AGGREGATES = (
-    "any any_value approx_percentile bit_and bit_or bit_xor bool_and bool_or count_min_sketch every first_value histogram_numeric "
-    "kurtosis last_value listagg max_by mean median min_by mode percentile percentile_approx regr_count skewness some std string_agg "
-    "try_avg try_sum"
+    "any any_value approx_percentile bit_and bit_or bit_xor bool_and bool_or count_min_sketch every"
+    " first_value histogram_numeric kurtosis last_value listagg max_by mean median min_by mode"
+    " percentile percentile_approx regr_count skewness some std string_agg try_avg try_sum"
 )
 AGGREGATES = frozenset(_AGGREGATES.split())
 _RELATIONS = (exp.Table, exp.Subquery, exp.Values, exp.Lateral, exp.Unnest)
@@ -161,7 +170,10 @@ def check(tree: exp.Expr, purpose: Purpose) -> None:
         if known is None or _is_foreign_call(node):
             raise purpose.node(node)
         if isinstance(node, exp.Column) and (node.args.get("db") or node.args.get("catalog")):
-            raise SqlError(f"there is no column {written_of(node)}: a table alone may stand in front of a column's name")
+            raise SqlError(
+                f"there is no column {written_of(node)}: a table alone may stand in front of a"
+                " column's name"
+            )
         for name, value in node.args.items():
             if is_set(value) and name not in known and "*" not in known:
                 raise purpose.argument(node, name)
@@ -192,7 +204,9 @@ def consumed(node: exp.Expr, purpose: str) -> frozenset[str] | None:
 
 
 def _is_foreign_call(node: exp.Expr) -> bool:
-    """Whether a function is called of which the rules of expressions know nothing; in FROM and before OVER others say so."""
+    """Whether a function is called of which the rules of expressions know nothing; in FROM and
+    before OVER others say so.
+    """
     elsewhere = isinstance(node.parent, exp.Table | exp.Window) and node.arg_key == "this"
     return isinstance(node, exp.Anonymous) and not elsewhere and not is_function(str(node.this))
 
@@ -202,15 +216,23 @@ def is_set(value: Any) -> bool:
 
 
 def written_part(node: exp.Expr, name: str) -> str:
-    """What the user wrote for an argument, as far as the tree tells: its own text if it has one, else that of the whole node."""
+    """What the user wrote for an argument, as far as the tree tells: its own text if it has one,
+    else that of the whole node.
+    """
     value = node.args[name]
     if name == "locks":
         return "FOR UPDATE or FOR SHARE"
     if isinstance(node, exp.Select) and name == "kind":
         return f"SELECT AS {value}"
     if isinstance(node, exp.SetOperation) and name in ("side", "kind", "on"):
-        return " ".join(filter(None, (node.args.get("side"), node.args.get("kind"), node.key.upper())))
-    parts = [part for part in (value if isinstance(value, list) else [value]) if isinstance(part, exp.Expr)]
+        return " ".join(
+            filter(None, (node.args.get("side"), node.args.get("kind"), node.key.upper()))
+        )
+    parts = [
+        part
+        for part in (value if isinstance(value, list) else [value])
+        if isinstance(part, exp.Expr)
+    ]
     whole = isinstance(node, exp.Table | exp.Limit | exp.Subquery | exp.Star) or not parts
     text = written_of(node) if whole else ", ".join(map(written_of, parts))
     return _shortened(text.strip()) or name.strip("_").upper()
@@ -221,7 +243,9 @@ def _shortened(text: str) -> str:
 
 
 def _of_subquery(node: exp.Expr, purpose: str) -> str:
-    """A relation in FROM may have a name, and joins if parentheses stand around both; a query may have a WITH and an end."""
+    """A relation in FROM may have a name, and joins if parentheses stand around both; a query may
+    have a WITH and an end.
+    """
     if _is_inside(node):
         return "this alias joins"
     if isinstance(node.parent, exp.From | exp.Join):

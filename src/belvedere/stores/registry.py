@@ -16,7 +16,9 @@ def _embedded(url: str, rest: str, **options: Any) -> Store:
     from belvedere.stores.embedded import EmbeddedStore
 
     if not rest:
-        raise StoreError(f"{url!r} has no path: give the directory of the store, as in belvedere:/var/lib/views")
+        raise StoreError(
+            f"{url!r} has no path: give the directory of the store, as in belvedere:/var/lib/views"
+        )
     return EmbeddedStore.open(rest, **options)
 
 
@@ -29,7 +31,10 @@ def _memory(url: str, rest: str, **options: Any) -> Store:
 
 
 def _not_there_yet(url: str, rest: str, **options: Any) -> Store:
-    raise StoreError(f"{url!r}: this store is not there yet. Use a directory path (the embedded store) or memory:")
+    raise StoreError(
+        f"{url!r}: this store is not there yet. Use a directory path (the embedded store) or"
+        " memory:"
+    )
 
 
 SCHEMES: dict[str, Callable[..., Store]] = {
@@ -47,5 +52,8 @@ def open_store(url: str, **options: Any) -> Store:
         return _embedded(url, url, **options)
     scheme, rest = match[1].lower(), match[2]
     if scheme not in SCHEMES:
-        raise StoreError(f"there is no store for {url!r}: use a directory path, or one of {', '.join(f'{name}:' for name in SCHEMES)}")
+        raise StoreError(
+            f"there is no store for {url!r}: use a directory path, or one of"
+            f" {', '.join(f'{name}:' for name in SCHEMES)}"
+        )
     return SCHEMES[scheme](url, rest, **options)

@@ -1,6 +1,8 @@
-"""Random cases of trees: several tables, views on views that come, are replaced and go while changes of all tables run.
+"""Random cases of trees: several tables, views on views that come, are replaced and go while
+changes of all tables run.
 
-Two mixes: one or two views with deep queries, and several plainer ones that share parts and are built step by step.
+Two mixes: one or two views with deep queries, and several plainer ones that share parts and are
+built step by step.
 """
 
 from __future__ import annotations
@@ -23,12 +25,15 @@ from tests.laws.trees.tables import Odds, random_odds, related_tables
 _VIEW = re.compile(r"\bview\d+\b")
 _NAMES_PER_VIEW = 1000
 _ROWS = 12  # keys per table that are ever written
-_LONGEST = 600  # characters of a query: longer ones take long and find nothing that shorter ones do not
+# characters of a query: longer ones take long and find nothing that shorter ones do not
+_LONGEST = 600
 
 
 @dataclass(frozen=True)
 class Mix:
-    """What the cases of one test are like: choices, each drawn from with equal chance, and chances in percent."""
+    """What the cases of one test are like: choices, each drawn from with equal chance, and chances
+    in percent.
+    """
 
     views: tuple[int, ...]
     depths: tuple[int, ...]
@@ -38,8 +43,22 @@ class Mix:
     load_rows: tuple[int, ...]
 
 
-DEEP = Mix(views=(1, 1, 2), depths=(1, 1, 1, 2, 2, 2, 3, 3, 4), shared=15, reads=60, moves=8, load_rows=(1, 2, 3, 1000, 1000, 1000))
-SHARED = Mix(views=(2, 3, 3), depths=(1, 1, 1, 2), shared=75, reads=75, moves=25, load_rows=(1, 3, 1000, 1000))
+DEEP = Mix(
+    views=(1, 1, 2),
+    depths=(1, 1, 1, 2, 2, 2, 3, 3, 4),
+    shared=15,
+    reads=60,
+    moves=8,
+    load_rows=(1, 2, 3, 1000, 1000, 1000),
+)
+SHARED = Mix(
+    views=(2, 3, 3),
+    depths=(1, 1, 1, 2),
+    shared=75,
+    reads=75,
+    moves=25,
+    load_rows=(1, 3, 1000, 1000),
+)
 
 
 def random_tree_case(seed: int, mix: Mix = DEEP) -> Case:
@@ -48,7 +67,9 @@ def random_tree_case(seed: int, mix: Mix = DEEP) -> Case:
     tables = related_tables(dice, odds)
     bases = tuple(Base(f"t{i}", table, dice.random() < 0.6) for i, table in enumerate(tables))
     store = "embedded" if dice.random() < 0.02 else "memory"
-    choices = Settings(max_rows=dice.choice([1, 4, 1000, 1000, 1000]), load_rows=dice.choice(mix.load_rows))
+    choices = Settings(
+        max_rows=dice.choice([1, 4, 1000, 1000, 1000]), load_rows=dice.choice(mix.load_rows)
+    )
     streams = 1 if store == "embedded" else dice.choice([1, 1, 2])
     script = tuple(_Script(dice, bases, odds, mix).actions())
     return Case("trees", bases, store, dice.choice([1, 2, 3]), streams, choices, script)
@@ -58,7 +79,9 @@ def random_shared_case(seed: int) -> Case:
     return random_tree_case(seed, SHARED)
 
 
-def random_trees(dice: Random, bases: tuple[Base, ...], odds: Odds, mix: Mix, count: int) -> list[tuple[str, Query]]:
+def random_trees(
+    dice: Random, bases: tuple[Base, ...], odds: Odds, mix: Mix, count: int
+) -> list[tuple[str, Query]]:
     """Views, each of which may read those before it; they share parts."""
     names: dict[str, Query | Table] = {b.name: b.table for b in bases}
     fragments: list[Query] = []
@@ -66,7 +89,15 @@ def random_trees(dice: Random, bases: tuple[Base, ...], odds: Odds, mix: Mix, co
     for i in range(count):
         raising, query = dice.random() < 0.04, None
         while query is None or len(query.text) > _LONGEST:
-            trees = Trees(dice, names, list(fragments), i * _NAMES_PER_VIEW, raising, tops=not odds.negative_zero, shared=mix.shared)
+            trees = Trees(
+                dice,
+                names,
+                list(fragments),
+                i * _NAMES_PER_VIEW,
+                raising,
+                tops=not odds.negative_zero,
+                shared=mix.shared,
+            )
             query = trees.view(dice.choice(mix.depths))
         fragments = trees.relations.fragments
         found.append((f"view{i}", query))
@@ -78,13 +109,21 @@ def random_trees(dice: Random, bases: tuple[Base, ...], odds: Odds, mix: Mix, co
 class _Script:
     def __init__(self, dice: Random, bases: tuple[Base, ...], odds: Odds, mix: Mix) -> None:
         self.dice, self.bases, self.mix = dice, bases, mix
-        self.waiting = [_view(dice, name, query) for name, query in random_trees(dice, bases, odds, mix, dice.choice(mix.views))]
-        self.spare = [_view(dice, name, query) for name, query in random_trees(dice, bases, odds, mix, 1)]
+        self.waiting = [
+            _view(dice, name, query)
+            for name, query in random_trees(dice, bases, odds, mix, dice.choice(mix.views))
+        ]
+        self.spare = [
+            _view(dice, name, query) for name, query in random_trees(dice, bases, odds, mix, 1)
+        ]
         self.present: dict[str, View] = {}
         self.keys = [self._some_keys(b.table) for b in bases]
 
     def _some_keys(self, table: Table) -> list[tuple[Any, ...]]:
-        found = [tuple(self.dice.choice(table.pools[name]) for name in table.schema.key) for _ in range(_ROWS)]
+        found = [
+            tuple(self.dice.choice(table.pools[name]) for name in table.schema.key)
+            for _ in range(_ROWS)
+        ]
         return list(dict.fromkeys(found))
 
     def actions(self) -> Iterator[Action]:
@@ -110,10 +149,16 @@ class _Script:
             yield random_run(self.dice)
 
     def _views(self) -> Iterator[Action]:
-        """Views come, in their order because later ones read earlier ones; at times several at once, at times one is replaced or goes."""
+        """Views come, in their order because later ones read earlier ones; at times several at
+        once, at times one is replaced or goes.
+        """
         while self.waiting and self.dice.random() < 0.65:
             yield self._create()
-        read = {n for v in [*self.present.values(), *(w for _, w in self.waiting)] for n in _VIEW.findall(v.select)}
+        read = {
+            n
+            for v in [*self.present.values(), *(w for _, w in self.waiting)]
+            for n in _VIEW.findall(v.select)
+        }
         free = [n for n in self.present if n not in read]
         if not free or self.dice.randrange(100) >= self.mix.moves:
             return
@@ -123,7 +168,8 @@ class _Script:
             yield Create(self.present[name], name, replace=True)
         elif len(self.present) > 1 or self.dice.random() < 0.3:
             if self.dice.random() < 0.5:
-                self.waiting.append((f"{name}again", self.present[name]))  # the same view comes back under another name
+                # the same view comes back under another name
+                self.waiting.append((f"{name}again", self.present[name]))
             del self.present[name]
             yield Drop(name)
 
@@ -140,15 +186,23 @@ class _Script:
             operations += [(key, None), (key, self._row(table, key))]
         return Write(tuple(operations), number)
 
-    def _operation(self, table: Table, key: tuple[Any, ...]) -> tuple[tuple[Any, ...], tuple[Any, ...] | None]:
+    def _operation(
+        self, table: Table, key: tuple[Any, ...]
+    ) -> tuple[tuple[Any, ...], tuple[Any, ...] | None]:
         return key, None if self.dice.random() < 0.14 else self._row(table, key)
 
     def _row(self, table: Table, key: tuple[Any, ...]) -> tuple[Any, ...]:
         named = dict(zip(table.schema.key, key, strict=True))
-        return tuple(named[n] if n in named else self.dice.choice(table.pools[n]) for n in table.schema.names)
+        return tuple(
+            named[n] if n in named else self.dice.choice(table.pools[n]) for n in table.schema.names
+        )
 
 
 def _view(dice: Random, name: str, query: Query) -> tuple[str, View]:
     names = [f.name for f in query.fields]
-    key = tuple(dice.sample(names, dice.choice([1, 1, min(2, len(names))]))) if dice.random() < 0.2 else ()
+    key = (
+        tuple(dice.sample(names, dice.choice([1, 1, min(2, len(names))])))
+        if dice.random() < 0.2
+        else ()
+    )
     return name, View(query.text, key, query.shape, query.types, query.shapes)

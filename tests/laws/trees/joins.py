@@ -1,7 +1,8 @@
 """FROM clauses: tables, views, subqueries and CTEs, joined in every way that has an equality.
 
-Equalities are between columns of one type, or of two numeric types, at times with an expression on one side or with <=>. There
-are keys, foreign keys and columns that are neither on both sides, as the tables happen to have them.
+Equalities are between columns of one type, or of two numeric types, at times with an expression on
+one side or with <=>. There are keys, foreign keys and columns that are neither on both sides, as
+the tables happen to have them.
 """
 
 from __future__ import annotations
@@ -45,7 +46,10 @@ class Joining:
 
 @dataclass
 class Relations:
-    """Writes FROM clauses. `below` makes a subquery; `names` are tables and views; CTEs are collected."""
+    """Writes FROM clauses.
+
+    `below` makes a subquery; `names` are tables and views; CTEs are collected.
+    """
 
     dice: Random
     names: Mapping[str, Query | Table]
@@ -54,10 +58,13 @@ class Relations:
     shared: int  # chance in percent that a subquery is one of the fragments
     number: int = 0
     ctes: dict[str, Query] = field(default_factory=dict)
-    fragments: list[Query] = field(default_factory=list)  # subqueries of this and of earlier views, so that nodes are shared
+    # subqueries of this and of earlier views, so that nodes are shared
+    fragments: list[Query] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        """Parentheses have dice of their own, so that cases without any are the same as if there were none."""
+        """Parentheses have dice of their own, so that cases without any are the same as if there
+        were none.
+        """
         self.brackets = Phrases(Random(self.dice.getstate()[1][1]))
 
     def source(self, depth: int) -> Source:
@@ -68,26 +75,50 @@ class Relations:
         name = self.dice.choice(list(self.names))
         found = self.names[name]
         if isinstance(found, Query):
-            return Source(f"{name} AS {alias}", alias, found.fields, found.unique, frozenset({"view on view"}))
+            return Source(
+                f"{name} AS {alias}", alias, found.fields, found.unique, frozenset({"view on view"})
+            )
         fields = tuple(Field(c.name, c.type, c.nullable) for c in found.schema.columns)
-        return Source(f"{name} {self.dice.choice(['', 'AS '])}{alias}", alias, fields, found.schema.key)
+        return Source(
+            f"{name} {self.dice.choice(['', 'AS '])}{alias}", alias, fields, found.schema.key
+        )
 
     def _subquery(self, depth: int, alias: str) -> Source:
         if self.ctes and self.phrases.chance(40):
             name = self.dice.choice(list(self.ctes))
             query = self.ctes[name]
-            return Source(f"{name} AS {alias}", alias, query.fields, query.unique, query.shapes | {"cte twice"})
+            return Source(
+                f"{name} AS {alias}",
+                alias,
+                query.fields,
+                query.unique,
+                query.shapes | {"cte twice"},
+            )
         if self.fragments and self.phrases.chance(self.shared):
             query = self.dice.choice(self.fragments)
-            return Source(f"({query.text}) AS {alias}", alias, query.fields, query.unique, query.shapes | {"shared"})
+            return Source(
+                f"({query.text}) AS {alias}",
+                alias,
+                query.fields,
+                query.unique,
+                query.shapes | {"shared"},
+            )
         query = self.below(depth - 1)
         if "cte" not in query.text and "view" not in query.text:
             self.fragments.append(query)
         if self.phrases.chance(25):
             name = f"cte{len(self.ctes)}"
             self.ctes[name] = query
-            return Source(f"{name} AS {alias}", alias, query.fields, query.unique, query.shapes | {"cte"})
-        return Source(f"({query.text}) AS {alias}", alias, query.fields, query.unique, query.shapes | {"subquery"})
+            return Source(
+                f"{name} AS {alias}", alias, query.fields, query.unique, query.shapes | {"cte"}
+            )
+        return Source(
+            f"({query.text}) AS {alias}",
+            alias,
+            query.fields,
+            query.unique,
+            query.shapes | {"subquery"},
+        )
 
     def clause(self, depth: int) -> From:
         first = self.source(depth)
@@ -106,7 +137,9 @@ class Relations:
                 self._join(made, right)
         names = self._short_names(made.refs) if self.phrases.chance(25) else {}
         refs = tuple(Ref(names.get(r.text, r.text), r.type, r.nullable) for r in made.refs)
-        unique = None if made.unique is None else tuple(names.get(text, text) for text in made.unique)
+        unique = (
+            None if made.unique is None else tuple(names.get(text, text) for text in made.unique)
+        )
         return From(made.text, refs, unique, tuple(made.where), frozenset(made.shapes))
 
     def _right(self, depth: int) -> Source:
@@ -118,7 +151,14 @@ class Relations:
         self._join(made, self.source(depth - 1))
         if made.text == first.text or any("." not in r.text for r in made.refs):
             return first
-        return Nested(f"({made.text})", "", (), made.unique, frozenset({*made.shapes, "parentheses"}), tuple(made.refs))
+        return Nested(
+            f"({made.text})",
+            "",
+            (),
+            made.unique,
+            frozenset({*made.shapes, "parentheses"}),
+            tuple(made.refs),
+        )
 
     def _short_names(self, refs: Sequence[Ref]) -> dict[str, str]:
         """References without the relation's name, where that says enough."""
@@ -163,10 +203,14 @@ class Relations:
         self._after(made, right, kind, right.refs)
 
     def _using(self, made: Joining, right: Source) -> list[str]:
-        """Names that exactly one relation on the left has, of the type that they have on the right."""
+        """Names that exactly one relation on the left has, of the type that
+        they have on the right.
+        """
         names = [r.text.split(".")[-1] for r in made.refs]
         left = {r.text.split(".")[-1]: r.type for r in made.refs if "." in r.text}
-        return [f.name for f in right.fields if names.count(f.name) == 1 and left.get(f.name) == f.type]
+        return [
+            f.name for f in right.fields if names.count(f.name) == 1 and left.get(f.name) == f.type
+        ]
 
     def _join_using(self, made: Joining, right: Source, kind: str, names: list[str]) -> None:
         name = self.dice.choice(names)
@@ -175,12 +219,18 @@ class Relations:
         if "SEMI" not in kind and "ANTI" not in kind:
             merged = next(r for r in made.refs if r.text.endswith(f".{name}"))
             made.refs = [r for r in made.refs if r != merged] + [Ref(name, merged.type)]
-            made.unique = None  # the columns that make it unique are no longer there under their names
+            # the columns that make it unique are no longer there under their names
+            made.unique = None
         self._after(made, right, kind, kept)
         made.shapes.add("using")
 
     def _after(self, made: Joining, right: Source, kind: str, refs: list[Ref]) -> None:
-        words = kind.replace("OUTER ", "").replace("LEFT SEMI", "SEMI").replace("LEFT ANTI", "ANTI").split()
+        words = (
+            kind.replace("OUTER ", "")
+            .replace("LEFT SEMI", "SEMI")
+            .replace("LEFT ANTI", "ANTI")
+            .split()
+        )
         name = "inner" if words[0] in ("JOIN", "INNER") else words[0].lower()
         made.shapes |= right.shapes | {f"{name} join"}
         if name in ("semi", "anti"):
@@ -190,13 +240,22 @@ class Relations:
         made.unique = None if name == "full" else _both(made.unique, _qualified(right))
 
     def equalities(self, left: Sequence[Ref], right: Sequence[Ref]) -> list[str]:
-        pairs = [(a, b) for a in left for b in right if a.type == b.type and a.type.name != "boolean"]
+        pairs = [
+            (a, b) for a in left for b in right if a.type == b.type and a.type.name != "boolean"
+        ]
         if not pairs or self.phrases.chance(8):
-            pairs += [(a, b) for a in left for b in right if a.type.name in _NUMBERS and b.type.name in _NUMBERS]
+            pairs += [
+                (a, b)
+                for a in left
+                for b in right
+                if a.type.name in _NUMBERS and b.type.name in _NUMBERS
+            ]
         if not pairs:
             return []
         chosen = {self.dice.choice(pairs) for _ in range(self.dice.choice([1] * 8 + [2]))}
-        return [self._equality(a, b) for a, b in sorted(chosen, key=lambda p: (p[0].text, p[1].text))]
+        return [
+            self._equality(a, b) for a, b in sorted(chosen, key=lambda p: (p[0].text, p[1].text))
+        ]
 
     def _equality(self, a: Ref, b: Ref) -> str:
         left, right = (b, a) if self.phrases.chance(30) else (a, b)
@@ -209,7 +268,8 @@ class Relations:
         two = self.phrases.two_sided(left, right)
         if two is not None and self.phrases.chance(50):
             return two
-        plain = [r for r in self.dice.choice([left, right]) if r.type.name != "decimal"]  # its constants are casts, which may raise
+        # its constants are casts, which may raise
+        plain = [r for r in self.dice.choice([left, right]) if r.type.name != "decimal"]
         return self.phrases.condition(plain) if plain else f"{right[0].text} IS NOT NULL"
 
 
@@ -220,7 +280,9 @@ def _optional(ref: Ref) -> Ref:
 def _qualified(source: Source) -> tuple[str, ...] | None:
     if isinstance(source, Nested):
         return source.unique
-    return None if source.unique is None else tuple(f"{source.alias}.{name}" for name in source.unique)
+    return (
+        None if source.unique is None else tuple(f"{source.alias}.{name}" for name in source.unique)
+    )
 
 
 def _both(left: tuple[str, ...] | None, right: tuple[str, ...] | None) -> tuple[str, ...] | None:

@@ -1,8 +1,9 @@
 """Trees of queries recomputed by DuckDB over the base rows of a cut.
 
-The text is the plan's `checked`, translated from Spark's dialect by sqlglot; views that it reads are put in its place, as what
-they are checked with. Only expressions that mean the same in both dialects are generated. A row whose expression raises is
-NULL here; the engine says that such a view is in error, and then nothing more is asked.
+The text is the plan's `checked`, translated from Spark's dialect by sqlglot; views that it reads
+are put in its place, as what they are checked with. Only expressions that mean the same in both
+dialects are generated. A row whose expression raises is NULL here; the engine says that such a view
+is in error, and then nothing more is asked.
 """
 
 from __future__ import annotations
@@ -43,7 +44,9 @@ class Recomputation:
         self._answers.clear()
         for name, rows in tables.items():
             columns = self.schemas[name].columns
-            arrays = [pa.array([row[i] for row in rows], c.type.arrow) for i, c in enumerate(columns)]
+            arrays = [
+                pa.array([row[i] for row in rows], c.type.arrow) for i, c in enumerate(columns)
+            ]
             _engine.register(name, pa.table(arrays, names=[c.name for c in columns]))
 
     def rows(self, view: ViewDefinition, state: CatalogState) -> list[Row]:
@@ -63,7 +66,10 @@ def recomputing(view: ViewDefinition, state: CatalogState) -> str:
     """What DuckDB is asked: the view's query with the view's column types."""
     tree = _inlined(view, state)
     names = [f"c{i}" for i in range(len(view.schema.columns))]
-    typed = ", ".join(f"CAST({n} AS {c.type.duckdb}) AS {n}" for n, c in zip(names, view.schema.columns, strict=True))
+    typed = ", ".join(
+        f"CAST({n} AS {c.type.duckdb}) AS {n}"
+        for n, c in zip(names, view.schema.columns, strict=True)
+    )
     return f"SELECT {typed} FROM ({tree.sql(dialect='duckdb')}) AS checked({', '.join(names)})"
 
 
@@ -80,7 +86,9 @@ def _inlined(view: ViewDefinition, state: CatalogState) -> exp.Expr:
 
 def _drop_unused(written: exp.Expr, found: exp.Expr) -> None:
     """Take definitions out of `written` that `found` neither has nor needs."""
-    kept = {cte.alias for cte in found.find_all(exp.CTE)} | {table.name for table in found.find_all(exp.Table)}
+    kept = {cte.alias for cte in found.find_all(exp.CTE)} | {
+        table.name for table in found.find_all(exp.Table)
+    }
     for cte in [cte for cte in written.find_all(exp.CTE) if cte.alias not in kept]:
         around = cte.parent
         cte.pop()
@@ -89,14 +97,15 @@ def _drop_unused(written: exp.Expr, found: exp.Expr) -> None:
 
 
 def only_more_order(select: str, checked: str) -> bool:
-    """Whether the text that is checked is the user's, except for columns added at the end of an ORDER BY and definitions in WITH
-    that nothing uses, which are left out.
+    """Whether the text that is checked is the user's, except for columns added at the end of an
+    ORDER BY and definitions in WITH that nothing uses, which are left out.
 
     QUALIFY, which Spark does not know, is written as a subquery; nothing is said about such a text.
     """
     if "QUALIFY" in select or select == checked:
         return True
-    written, found = (parse(sql_of(parse(text))) for text in (select, checked))  # as printed: DATE '...' is a cast then
+    # as printed: DATE '...' is a cast then
+    written, found = (parse(sql_of(parse(text))) for text in (select, checked))
     _drop_unused(written, found)
     orders = list(written.find_all(exp.Order)), list(found.find_all(exp.Order))
     if len(orders[0]) != len(orders[1]):

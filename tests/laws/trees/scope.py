@@ -71,7 +71,9 @@ class Source:
 
 @dataclass(frozen=True)
 class Nested(Source):
-    """A join in parentheses: its columns are those of its relations, and `unique` has them with their relations' names."""
+    """A join in parentheses: its columns are those of its relations, and `unique` has them with
+    their relations' names.
+    """
 
     inner: tuple[Ref, ...] = ()
 
@@ -104,14 +106,24 @@ class Phrases:
         first = self._atom(refs)
         if not self.chance(25):
             return first
-        return self.dice.choice([f"({first} OR {self._atom(refs)})", f"NOT ({first})", f"{first} AND {self._atom(refs)}"])
+        return self.dice.choice(
+            [
+                f"({first} OR {self._atom(refs)})",
+                f"NOT ({first})",
+                f"{first} AND {self._atom(refs)}",
+            ]
+        )
 
     def _atom(self, refs: Sequence[Ref]) -> str:
         ref = self.dice.choice(refs)
         if self.chance(20):
             return f"{ref.text} IS {self.dice.choice(['', 'NOT '])}NULL"
         others = [r for r in refs if r.type == ref.type and r != ref]
-        other = self.dice.choice(others).text if others and self.chance(50) else literal(self.dice, ref.type)
+        other = (
+            self.dice.choice(others).text
+            if others and self.chance(50)
+            else literal(self.dice, ref.type)
+        )
         if self.chance(15):
             return f"{ref.text} IN ({other}, {literal(self.dice, ref.type)})"
         return f"{ref.text} {self.dice.choice(_COMPARISONS)} {other}"

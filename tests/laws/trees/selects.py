@@ -1,7 +1,8 @@
-"""Random trees of queries: SELECTs over FROM clauses, subqueries in WHERE, aggregates, top-k, set operations.
+"""Random trees of queries: SELECTs over FROM clauses, subqueries in WHERE, aggregates, top-k, set
+operations.
 
-A query of depth d may hold queries of depth d - 1 in its FROM, in its WHERE and beside a set operation. All names that it gives
-are new, so that a name never means two things.
+A query of depth d may hold queries of depth d - 1 in its FROM, in its WHERE and beside a set
+operation. All names that it gives are new, so that a name never means two things.
 """
 
 from __future__ import annotations
@@ -15,8 +16,28 @@ from tests.laws.trees.joins import From, Relations
 from tests.laws.trees.scope import RAISING, Field, Phrases, Query, Ref
 
 _WIDEST_SUM = 28
-_SETS = ("UNION ALL", "UNION ALL", "UNION", "INTERSECT", "INTERSECT ALL", "EXCEPT", "EXCEPT ALL", "MINUS")
-_TOPS = ("rows", "rows", "rows", "distinct", "grouped", "grouped", "grouped", "global", "top-k", "limit")
+_SETS = (
+    "UNION ALL",
+    "UNION ALL",
+    "UNION",
+    "INTERSECT",
+    "INTERSECT ALL",
+    "EXCEPT",
+    "EXCEPT ALL",
+    "MINUS",
+)
+_TOPS = (
+    "rows",
+    "rows",
+    "rows",
+    "distinct",
+    "grouped",
+    "grouped",
+    "grouped",
+    "global",
+    "top-k",
+    "limit",
+)
 
 
 class Trees:
@@ -34,12 +55,16 @@ class Trees:
     ) -> None:
         self.dice, self.raising = dice, raising
         self.phrases = Phrases(dice)
-        self.relations = Relations(dice, names, self.query, self.phrases, shared, fragments=fragments)
+        self.relations = Relations(
+            dice, names, self.query, self.phrases, shared, fragments=fragments
+        )
         self.tops = _TOPS if tops else _TOPS[:-2]
         self.number = first
 
     def view(self, depth: int) -> Query:
-        """A whole view: with its CTEs, and with averages, which nothing else may look at because they are rounded."""
+        """A whole view: with its CTEs, and with averages, which nothing else may look at because
+        they are rounded.
+        """
         made = self.query(depth, outermost=True)
         if not self.relations.ctes:
             return made
@@ -51,7 +76,9 @@ class Trees:
             return self._set_operation(depth)
         return self._select(depth, None, outermost)
 
-    def _select(self, depth: int, types: Sequence[SqlType] | None, outermost: bool = False) -> Query:
+    def _select(
+        self, depth: int, types: Sequence[SqlType] | None, outermost: bool = False
+    ) -> Query:
         """A SELECT; with `types` its columns have these."""
         found = self.relations.clause(depth)
         where = list(found.where)
@@ -59,7 +86,9 @@ class Trees:
             where.append(self.phrases.condition(found.refs))
         if depth > 0 and self.phrases.chance(20):
             where.append(self._subquery_condition(found, depth))
-        found = From(found.text, found.refs, found.unique, tuple(where), found.shapes | _words(where))
+        found = From(
+            found.text, found.refs, found.unique, tuple(where), found.shapes | _words(where)
+        )
         top = self.dice.choice(self.tops)
         if top in ("top-k", "limit") and found.unique is None and self.phrases.chance(85):
             top = "rows"  # the order could not be made total
@@ -75,8 +104,15 @@ class Trees:
 
     # ---------------------------------------------------------------- rows
 
-    def _rows(self, found: From, types: Sequence[SqlType] | None = None, distinct: bool = False) -> Query:
-        if types is None and not distinct and self.phrases.chance(8) and (star := _star(found)) is not None:
+    def _rows(
+        self, found: From, types: Sequence[SqlType] | None = None, distinct: bool = False
+    ) -> Query:
+        if (
+            types is None
+            and not distinct
+            and self.phrases.chance(8)
+            and (star := _star(found)) is not None
+        ):
             return star
         items = self._items(found, types)
         fields = tuple(f for _, f in items)
@@ -85,14 +121,20 @@ class Trees:
         text = f"SELECT {'DISTINCT ' if distinct else ''}{_listed(items)}{_rest(found)}"
         return Query(text, fields, unique, shape, found.shapes | {shape})
 
-    def _items(self, found: From, types: Sequence[SqlType] | None = None) -> list[tuple[str, Field]]:
+    def _items(
+        self, found: From, types: Sequence[SqlType] | None = None
+    ) -> list[tuple[str, Field]]:
         if types is not None:
             return [self._item(found.refs, kind) for kind in types]
         count = self.dice.randint(1, min(4, len(found.refs)))
         items = [self._item([ref], ref.type) for ref in self.dice.sample(found.refs, count)]
         if found.unique and self.phrases.chance(50):
             shown = {text for text, _ in items}
-            items += [self._plain(ref) for ref in found.refs if ref.text in found.unique and ref.text not in shown]
+            items += [
+                self._plain(ref)
+                for ref in found.refs
+                if ref.text in found.unique and ref.text not in shown
+            ]
         ints = [r for r in found.refs if r.type == INT]
         if self.raising and ints and self.phrases.chance(30):
             items.append((f"{RAISING}{self.dice.choice(ints).text}", Field(self._name(), DOUBLE)))
@@ -111,7 +153,11 @@ class Trees:
     # ---------------------------------------------------------------- aggregates
 
     def _grouped(self, found: From, by_group: bool, outermost: bool) -> Query:
-        groups = self.dice.sample(found.refs, min(len(found.refs), self.dice.choice([1, 1, 2]))) if by_group else []
+        groups = (
+            self.dice.sample(found.refs, min(len(found.refs), self.dice.choice([1, 1, 2])))
+            if by_group
+            else []
+        )
         shown = [self._plain(ref) for ref in groups]
         calls = [self._call(found.refs, outermost) for _ in range(self.dice.choice([1, 1, 2]))]
         by = f" GROUP BY {', '.join(r.text for r in groups)}" if groups else ""
@@ -122,13 +168,19 @@ class Trees:
         unique = tuple(f.name for _, f in shown) if len(shown) == len(groups) else None
         shape = "grouped" if groups else "global"
         made = Query(
-            f"SELECT {_listed(items)}{_rest(found)}{by}{having}", tuple(f for _, f in items), unique, shape, found.shapes | {shape}
+            f"SELECT {_listed(items)}{_rest(found)}{by}{having}",
+            tuple(f for _, f in items),
+            unique,
+            shape,
+            found.shapes | {shape},
         )
         if groups and len(self.tops) == len(_TOPS) and self.phrases.chance(12):
             return self._limited_groups(made, shown, calls)
         return made
 
-    def _limited_groups(self, made: Query, shown: list[tuple[str, Field]], calls: list[tuple[str, Field]]) -> Query:
+    def _limited_groups(
+        self, made: Query, shown: list[tuple[str, Field]], calls: list[tuple[str, Field]]
+    ) -> Query:
         order = [self._ordered(f.name) for _, f in [calls[0], *shown] if not _rounded(calls[0][0])]
         if not order:
             return made
@@ -136,37 +188,70 @@ class Trees:
         return Query(text, made.fields, made.unique, "limit", made.shapes | {"limit"})
 
     def _call(self, refs: Sequence[Ref], outermost: bool) -> tuple[str, Field]:
-        name = self.dice.choice(["count(*)", "count", "sum", "sum", "min", "max", "distinct", *(["avg"] if outermost else [])])
+        name = self.dice.choice(
+            [
+                "count(*)",
+                "count",
+                "sum",
+                "sum",
+                "min",
+                "max",
+                "distinct",
+                *(["avg"] if outermost else []),
+            ]
+        )
         numbers = [r for r in refs if r.type.name in ("int", "bigint", "double")]
         if name == "sum":
-            numbers += [r for r in refs if r.type.name == "decimal" and r.type.precision <= _WIDEST_SUM]
+            numbers += [
+                r for r in refs if r.type.name == "decimal" and r.type.precision <= _WIDEST_SUM
+            ]
         if name in ("sum", "avg") and not numbers:
             name = "count"
         ref = self.dice.choice(numbers if name in ("sum", "avg") else list(refs))
-        text = {"count(*)": name, "distinct": f"count(DISTINCT {ref.text})"}.get(name, f"{name}({ref.text})")
+        text = {"count(*)": name, "distinct": f"count(DISTINCT {ref.text})"}.get(
+            name, f"{name}({ref.text})"
+        )
         if self.phrases.chance(10):
             text += f" FILTER (WHERE {self.phrases.condition(refs)})"
         return text, Field(self._name(), _result_type(name, ref.type))
 
     def _having(self, refs: Sequence[Ref]) -> str:
         ref = self.dice.choice(refs).text
-        choices = ["count(*) > 1", "count(*) < 3", f"count(DISTINCT {ref}) >= 2", f"min({ref}) IS NOT NULL", f"max({ref}) IS NULL"]
+        choices = [
+            "count(*) > 1",
+            "count(*) < 3",
+            f"count(DISTINCT {ref}) >= 2",
+            f"min({ref}) IS NOT NULL",
+            f"max({ref}) IS NULL",
+        ]
         return self.dice.choice(choices)
 
     # ---------------------------------------------------------------- top-k
 
     def _ordered(self, text: str) -> str:
-        return text + self.dice.choice(["", "", " ASC", " DESC", " DESC", " NULLS LAST", " DESC NULLS FIRST"])
+        return text + self.dice.choice(
+            ["", "", " ASC", " DESC", " DESC", " NULLS LAST", " DESC NULLS FIRST"]
+        )
 
     def _order(self, found: From) -> str:
-        """Columns to order by, mostly with those that make the order total; else ties are broken by what identifies a row."""
-        keys = [self._ordered(r.text) for r in self.dice.sample(found.refs, min(len(found.refs), self.dice.choice([1, 1, 2])))]
+        """Columns to order by, mostly with those that make the order total; else ties are broken by
+        what identifies a row.
+        """
+        keys = [
+            self._ordered(r.text)
+            for r in self.dice.sample(found.refs, min(len(found.refs), self.dice.choice([1, 1, 2])))
+        ]
         if found.unique and self.phrases.chance(60):
             keys += [self._ordered(text) for text in found.unique]
         return ", ".join(keys)
 
     def _top_k(self, found: From) -> Query:
-        groups = [r.text for r in self.dice.sample(found.refs, min(len(found.refs), self.dice.choice([0, 1, 1, 1, 2])))]
+        groups = [
+            r.text
+            for r in self.dice.sample(
+                found.refs, min(len(found.refs), self.dice.choice([0, 1, 1, 1, 2]))
+            )
+        ]
         partition = f"PARTITION BY {', '.join(groups)} " if groups else ""
         window = f"ROW_NUMBER() OVER ({partition}ORDER BY {self._order(found)})"
         limit = self.dice.randint(1, 3)
@@ -174,15 +259,36 @@ class Trees:
         shapes = found.shapes | {"top-k"}
         fields, unique = tuple(f for _, f in items), _kept(found, items)
         if self.phrases.chance(30):
-            return Query(f"SELECT {_listed(items)}{_rest(found)} QUALIFY {window} <= {limit}", fields, unique, "top-k", shapes)
+            return Query(
+                f"SELECT {_listed(items)}{_rest(found)} QUALIFY {window} <= {limit}",
+                fields,
+                unique,
+                "top-k",
+                shapes,
+            )
         rank, alias = Field(self._name(), INT), f"q{self.number}"
         inner = f"SELECT {_listed(items)}, {window} AS {rank.name}{_rest(found)}"
         if self.phrases.chance(40):
             fields, shapes = (*fields, rank), shapes | {"rank"}
-        test = self.dice.choice([f"{rank.name} <= {limit}", f"{rank.name} < {limit + 1}", f"{limit} >= {rank.name}", f"{rank.name} = 1"])
+        test = self.dice.choice(
+            [
+                f"{rank.name} <= {limit}",
+                f"{rank.name} < {limit + 1}",
+                f"{limit} >= {rank.name}",
+                f"{rank.name} = 1",
+            ]
+        )
         if self.phrases.chance(15):
-            test += f" AND {self.phrases.condition([Ref(f.name, f.type) for f in fields if f != rank])}"
-        return Query(f"SELECT {', '.join(f.name for f in fields)} FROM ({inner}) AS {alias} WHERE {test}", fields, unique, "top-k", shapes)
+            test += (
+                f" AND {self.phrases.condition([Ref(f.name, f.type) for f in fields if f != rank])}"
+            )
+        return Query(
+            f"SELECT {', '.join(f.name for f in fields)} FROM ({inner}) AS {alias} WHERE {test}",
+            fields,
+            unique,
+            "top-k",
+            shapes,
+        )
 
     def _limited(self, made: Query, found: From) -> Query:
         text = f"{made.text} ORDER BY {self._order(found)} LIMIT {self.dice.randint(1, 4)}"
@@ -200,7 +306,10 @@ class Trees:
         text = f" {word} ".join(sides)
         fields = tuple(Field(f.name, f.type) for f in left.fields)
         if unique and len(self.tops) == len(_TOPS) and self.phrases.chance(10):
-            text += f" ORDER BY {', '.join(self._ordered(name) for name in unique)} LIMIT {self.dice.randint(1, 4)}"
+            text += (
+                f" ORDER BY {', '.join(self._ordered(name) for name in unique)} LIMIT"
+                f" {self.dice.randint(1, 4)}"
+            )
             shapes |= {"limit"}
         return Query(text, fields, unique, word.lower(), shapes)
 
@@ -209,7 +318,9 @@ class Trees:
         if self.phrases.chance(60):
             tables = [t for t in self.relations.names.values() if isinstance(t, Table)]
             columns = self.dice.choice(tables).schema.columns
-            return self._select(depth, [self.dice.choice(columns).type for _ in range(self.dice.choice([1, 1, 2]))])
+            return self._select(
+                depth, [self.dice.choice(columns).type for _ in range(self.dice.choice([1, 1, 2]))]
+            )
         return self._select(depth, None) if self.phrases.chance(70) else self.query(depth)
 
     def _side(self, query: Query) -> str:
@@ -223,7 +334,8 @@ class Trees:
         if self.phrases.chance(50):
             return self._in(found, depth)
         inner = self.relations.source(depth - 1)
-        outer = [r for r in found.refs if "." in r.text]  # the name of a USING could be taken for one of the inner relation
+        # the name of a USING could be taken for one of the inner relation
+        outer = [r for r in found.refs if "." in r.text]
         equal = self.relations.equalities(outer, inner.refs)
         if not equal:
             return self._in(found, depth)
@@ -234,15 +346,25 @@ class Trees:
         if two is not None and self.phrases.chance(20):
             tests.append(two)
         where = " AND ".join(tests)
-        keys = [(a, b) for a in outer for b in inner.refs if a.type == b.type and not a.nullable and not b.nullable]
+        keys = [
+            (a, b)
+            for a in outer
+            for b in inner.refs
+            if a.type == b.type and not a.nullable and not b.nullable
+        ]
         if keys and self.phrases.chance(25):
             a, b = self.dice.choice(keys)
-            return f"{a.text} {self.dice.choice(['IN', 'NOT IN'])} (SELECT {b.text} FROM {inner.text} WHERE {where})"
+            return (
+                f"{a.text} {self.dice.choice(['IN', 'NOT IN'])} (SELECT {b.text} FROM {inner.text}"
+                f" WHERE {where})"
+            )
         return f"{self.dice.choice(['', 'NOT '])}EXISTS (SELECT 1 FROM {inner.text} WHERE {where})"
 
     def _in(self, found: From, depth: int) -> str:
         word = self.dice.choice(["IN", "IN", "NOT IN"])
-        refs = self.dice.sample(found.refs, min(len(found.refs), 2 if word == "IN" and self.phrases.chance(15) else 1))
+        refs = self.dice.sample(
+            found.refs, min(len(found.refs), 2 if word == "IN" and self.phrases.chance(15) else 1)
+        )
         inner = self._select(depth - 1, [r.type for r in refs])
         left = refs[0].text if len(refs) == 1 else f"({', '.join(r.text for r in refs)})"
         return f"{left} {word} ({inner.text})"
@@ -258,7 +380,11 @@ def _result_type(function: str, kind: SqlType) -> SqlType:
         return kind
     if function == "avg" or (function == "sum" and kind == DOUBLE):
         return DOUBLE
-    return decimal(kind.precision + 10, kind.scale) if function == "sum" and kind.name == "decimal" else BIGINT
+    return (
+        decimal(kind.precision + 10, kind.scale)
+        if function == "sum" and kind.name == "decimal"
+        else BIGINT
+    )
 
 
 def _rounded(text: str) -> bool:
@@ -276,7 +402,11 @@ def _rest(found: From) -> str:
 def _kept(found: From, items: Sequence[tuple[str, Field]]) -> tuple[str, ...] | None:
     """The names under which the columns that make rows unique are shown, if all of them are."""
     shown = {text: f.name for text, f in reversed(items)}
-    return tuple(shown[text] for text in found.unique) if found.unique is not None and all(t in shown for t in found.unique) else None
+    return (
+        tuple(shown[text] for text in found.unique)
+        if found.unique is not None and all(t in shown for t in found.unique)
+        else None
+    )
 
 
 def _star(found: From) -> Query | None:
@@ -285,10 +415,21 @@ def _star(found: From) -> Query | None:
     fields = tuple(f for _, f in items)
     if len({f.name for f in fields}) < len(fields) or "using" in found.shapes:
         return None
-    return Query(f"SELECT *{_rest(found)}", fields, _kept(found, items), "rows", found.shapes | {"rows", "star"})
+    return Query(
+        f"SELECT *{_rest(found)}",
+        fields,
+        _kept(found, items),
+        "rows",
+        found.shapes | {"rows", "star"},
+    )
 
 
 def _words(where: Sequence[str]) -> frozenset[str]:
     text = " ".join(where)
-    found = {"exists": "EXISTS (", "not exists": "NOT EXISTS (", "in": " IN (SELECT", "not in": " NOT IN (SELECT"}
+    found = {
+        "exists": "EXISTS (",
+        "not exists": "NOT EXISTS (",
+        "in": " IN (SELECT",
+        "not in": " NOT IN (SELECT",
+    }
     return frozenset(name for name, word in found.items() if word in text)

@@ -25,7 +25,9 @@ def digest(table: object) -> str:
     return hashlib.sha256(repr(table.to_pylist()).encode()).hexdigest()[:16]  # type: ignore[attr-defined]  # Arrow has no stubs
 
 
-def test_published_figures_stay_comparable_because_the_log_of_a_seed_never_changes(log: Path) -> None:
+def test_published_figures_stay_comparable_because_the_log_of_a_seed_never_changes(
+    log: Path,
+) -> None:
     assert digest(pq.read_table(log)) == "cb30930f0aae6288"
     assert digest(workload_join.generate(3_000, 100, 10, 50, "zipf", seed=3)) == "07bbc92caadd7acb"
 
@@ -39,13 +41,24 @@ def test_the_log_loads_s_first_and_then_mixes_the_log_of_r_with_new_names(log: P
     on_r = [r for r in rest if r["tbl"] == "R"]
     assert 0.75 < len(on_r) / len(rest) < 0.85
     plain = workload.generate(len(on_r), 500, 50).to_pylist()
-    assert [(r["op"], r["key"], r["grp"], r["val"]) for r in on_r] == [(r["op"], r["key"], r["grp"], r["val"]) for r in plain]
-    assert all(r["key"] is None and r["name"] == f"name-{r['grp'][1:]}-{r['seq']:09d}" for r in rest if r["tbl"] == "S")
+    assert [(r["op"], r["key"], r["grp"], r["val"]) for r in on_r] == [
+        (r["op"], r["key"], r["grp"], r["val"]) for r in plain
+    ]
+    assert all(
+        r["key"] is None and r["name"] == f"name-{r['grp'][1:]}-{r['seq']:09d}"
+        for r in rest
+        if r["tbl"] == "S"
+    )
 
 
 def test_the_peer_computes_the_join(log: Path, tmp_path: Path) -> None:
     result = duckdb_refresh_join.measure(log, JOIN, tmp_path / "state", 1_000)
-    assert (result.correct, result.ops, result.view, result.engine) == (True, 5_050, JOIN, duckdb_refresh.ENGINE)
+    assert (result.correct, result.ops, result.view, result.engine) == (
+        True,
+        5_050,
+        JOIN,
+        duckdb_refresh.ENGINE,
+    )
     with pytest.raises(ValueError, match="V2 is not a join"):
         duckdb_refresh_join.measure(log, "V2", tmp_path / "other")
 
@@ -60,5 +73,10 @@ def test_the_oracle_lets_a_later_log_win(log: Path) -> None:
 
 def test_two_hundred_views_differ_and_contain_the_ten() -> None:
     views, ten = many(20), many(1)
-    assert (len(views), len({v.name for v in views}), len({v.select for v in views}), len(ten)) == (200, 200, 200, 10)
+    assert (len(views), len({v.name for v in views}), len({v.select for v in views}), len(ten)) == (
+        200,
+        200,
+        200,
+        10,
+    )
     assert {v.select for v in ten} < {v.select for v in views}

@@ -40,7 +40,12 @@ def test_the_oracle_counts_missing_and_surplus_rows(log: Path) -> None:
     right = oracle.expected(VIEWS["V2"])
     assert oracle.differences(VIEWS["V2"], right) == 0
     assert oracle.differences(VIEWS["V2"], right.slice(2)) == 2
-    assert oracle.differences(VIEWS["V2"], oracle.expected(VIEWS["V3"]).rename_columns(["grp", "n", "total"])) > 0
+    assert (
+        oracle.differences(
+            VIEWS["V2"], oracle.expected(VIEWS["V3"]).rename_columns(["grp", "n", "total"])
+        )
+        > 0
+    )
 
 
 def test_the_oracle_lets_a_later_log_win(log: Path) -> None:

@@ -44,29 +44,64 @@ def made_up() -> Results:
     for view in NAMES:
         rates.append(Rate(MAINTAIN, view, MILLION, 1.0, MILLION, True, epochs=(MILLION,)))
         rates.append(Rate(MAINTAIN, view, MILLION, 2.0, 200_000, True, epochs=EPOCHS))
-        rates.append(Rate(MAINTAIN, view, MILLION, 2.5, 200_000, True, before_images=False, epochs=EPOCHS))
-        rates.append(Rate(END_TO_END, view, MILLION, 5.0, 300_000, True, epochs=(100_000, 300_000, 600_000)))
-        peers.append(PeerResult("lmdb_by_hand", view, MILLION, 10_000, 100_000.0, 10.0, True, 0.5, 180))
-        peers.append(PeerResult("duckdb_refresh", view, MILLION, 10_000, 80_000.0, 12.5, True, 40.0, 240))
+        rates.append(
+            Rate(MAINTAIN, view, MILLION, 2.5, 200_000, True, before_images=False, epochs=EPOCHS)
+        )
+        rates.append(
+            Rate(END_TO_END, view, MILLION, 5.0, 300_000, True, epochs=(100_000, 300_000, 600_000))
+        )
+        peers.append(
+            PeerResult("lmdb_by_hand", view, MILLION, 10_000, 100_000.0, 10.0, True, 0.5, 180)
+        )
+        peers.append(
+            PeerResult("duckdb_refresh", view, MILLION, 10_000, 80_000.0, 12.5, True, 40.0, 240)
+        )
     rates.append(Rate(MAINTAIN, JOIN, MILLION, 5.0, 200_000, True, epochs=EPOCHS))
     rates.append(Rate(END_TO_END, JOIN, MILLION, 8.0, 300_000, True, epochs=(300_000,) * 3))
-    peers.append(PeerResult("duckdb_refresh", JOIN, MILLION, 10_000, 65_000.0, 15.4, True, 60.0, 260))
+    peers.append(
+        PeerResult("duckdb_refresh", JOIN, MILLION, 10_000, 65_000.0, 15.4, True, 60.0, 260)
+    )
     return Results(
         rates=tuple(rates),
         peers=tuple(peers),
-        freshness=(Freshness("V2", MILLION, 30, 150.0, 190.0, 2.0, 140.0, {"intent": 1.5, "job": 120.0}, 110.0, True),),
-        flatness=(FlatPoint("V2", 100_000, 10_000, 5, 3.0, 10.0, 1.5, True), FlatPoint("V2", 10_000_000, 10_000, 5, 3.5, 13.0, 9.0, True)),
+        freshness=(
+            Freshness(
+                "V2",
+                MILLION,
+                30,
+                150.0,
+                190.0,
+                2.0,
+                140.0,
+                {"intent": 1.5, "job": 120.0},
+                110.0,
+                True,
+            ),
+        ),
+        flatness=(
+            FlatPoint("V2", 100_000, 10_000, 5, 3.0, 10.0, 1.5, True),
+            FlatPoint("V2", 10_000_000, 10_000, 5, 3.5, 13.0, 9.0, True),
+        ),
         single_puts=(SinglePut(1_000, 1.5, 3.0, 1.0, 2.0, 73, True),),
         point_reads=(PointRead("V2", 20_000, 12.0, 5.0, 1.0, True),),
         scans=(Scan("V4", 200_000, 0.2, True),),
-        base_writes=(BaseWrite(0, False, MILLION, 4.0, True), BaseWrite(10, True, MILLION, 5.0, True)),
+        base_writes=(
+            BaseWrite(0, False, MILLION, 4.0, True),
+            BaseWrite(10, True, MILLION, 5.0, True),
+        ),
         memory=(MemoryPeak("V_all", 10 * MILLION, 2_500, 1_900, 30.0, True, (MILLION,) * 10),),
-        joins=(JoinCost(1, 10_000, 20.0, 10_000, 25.0, True), JoinCost(1_000, 10_000, 21.0, 100, 4_000.0, True)),
+        joins=(
+            JoinCost(1, 10_000, 20.0, 10_000, 25.0, True),
+            JoinCost(1_000, 10_000, 21.0, 100, 4_000.0, True),
+        ),
         many_views=(
             ManyViews(10, MILLION, 2.0, 200_000, 40, 40, 30, 30, True),
             ManyViews(200, MILLION, 5.0, 200_000, 800, 421, 600, 221, True),
         ),
-        tpch=(TpchPoint("q03", 0.01, 87_000, 8_000, 5, 40.0, True), TpchPoint("q03", 0.1, 875_000, 8_000, 5, 60.0, True)),
+        tpch=(
+            TpchPoint("q03", 0.01, 87_000, 8_000, 5, 40.0, True),
+            TpchPoint("q03", 0.1, 875_000, 8_000, 5, 60.0, True),
+        ),
         fan_out=(FanOut(MILLION, 4.0, 2_000, 1_500, True),),
     )
 
@@ -84,14 +119,22 @@ def test_results_survive_json(tmp_path: Path) -> None:
 
 def test_parts_are_merged_in_order() -> None:
     whole = made_up()
-    assert merged([Results(whole.machine, rates=whole.rates), Results(peers=whole.peers)]).peers == whole.peers
+    assert (
+        merged([Results(whole.machine, rates=whole.rates), Results(peers=whole.peers)]).peers
+        == whole.peers
+    )
 
 
 def test_targets_are_ratios_to_the_peer_of_the_same_run() -> None:
     results = made_up()
     assert found(results, "ingest", "x lmdb_by_hand").measured == pytest.approx(2.5)
     assert found(results, "maintain V2 in one go", "x lmdb_by_hand").reached
-    assert found(results, "maintain V2 in epochs of 200,000, no before-images", "x lmdb_by_hand").target == 2.5
+    assert (
+        found(
+            results, "maintain V2 in epochs of 200,000, no before-images", "x lmdb_by_hand"
+        ).target
+        == 2.5
+    )
     assert not found(results, "end to end V_all", "x lmdb_by_hand").reached
     assert found(results, "end to end V_all", "x duckdb_refresh").reached
     assert not found(results, "flatness, V2 in epochs of 10,000", "x cost per operation").reached
@@ -111,10 +154,17 @@ def test_the_join_is_held_against_recomputation() -> None:
 
 def test_sharing_growth_and_fan_out_have_targets() -> None:
     results = made_up()
-    assert found(results, "200 views beside 10", "x cost per operation").measured == pytest.approx(2.5)
+    assert found(results, "200 views beside 10", "x cost per operation").measured == pytest.approx(
+        2.5
+    )
     assert not found(results, "TPC-H q03", "x cost per row").reached
     assert found(results, "fan-out to 1,000,000 rows", "MiB resident").reached
-    small = replace(results, fan_out=(FanOut(20_000, 1.0, 900, 500, True),), tpch=results.tpch[:1], many_views=results.many_views[:1])
+    small = replace(
+        results,
+        fan_out=(FanOut(20_000, 1.0, 900, 500, True),),
+        tpch=results.tpch[:1],
+        many_views=results.many_views[:1],
+    )
     assert not [v for v in verdicts(small) if v.name.startswith(("fan-out", "TPC-H", "200"))]
 
 

@@ -19,7 +19,10 @@ def test_settings_survive_the_command_line() -> None:
 
 
 def test_keys_grow_along_with_a_larger_log(tmp_path: Path) -> None:
-    assert "ops-2000-500-" in Settings(work=tmp_path, ops=1_000, keys=250, groups=10).log(ops=2_000).name
+    assert (
+        "ops-2000-500-"
+        in Settings(work=tmp_path, ops=1_000, keys=250, groups=10).log(ops=2_000).name
+    )
 
 
 def test_an_unknown_scenario_is_refused_before_anything_runs(tmp_path: Path) -> None:
@@ -36,5 +39,7 @@ def test_a_tree_holds_the_children_and_their_memory() -> None:
 
 
 def test_a_module_that_fails_says_which() -> None:
-    with pytest.raises(RuntimeError, match=r"bench\.scenarios\.settings --no-such-option ended with"):
+    with pytest.raises(
+        RuntimeError, match=r"bench\.scenarios\.settings --no-such-option ended with"
+    ):
         process.run_json("belvedere.bench.scenarios.settings", "--no-such-option")

@@ -1,4 +1,6 @@
-"""The log is fixed by its definition: one operation at a time, as the docstring of the module says it."""
+"""The log is fixed by its definition: one operation at a time, as the docstring of the module says
+it.
+"""
 
 from __future__ import annotations
 
@@ -34,10 +36,16 @@ def digest(table: object) -> str:
     return hashlib.sha256(repr(table.to_pylist()).encode()).hexdigest()[:16]  # type: ignore[attr-defined]  # Arrow has no stubs
 
 
-@pytest.mark.parametrize(("mix", "share"), [((50, 35, 15), 0.15), ((1, 1, 8), 0.8), ((0, 0, 1), 1.0)])
-def test_the_log_is_what_drawing_one_operation_after_the_other_gives(mix: tuple[int, int, int], share: float) -> None:
+@pytest.mark.parametrize(
+    ("mix", "share"), [((50, 35, 15), 0.15), ((1, 1, 8), 0.8), ((0, 0, 1), 1.0)]
+)
+def test_the_log_is_what_drawing_one_operation_after_the_other_gives(
+    mix: tuple[int, int, int], share: float
+) -> None:
     table = workload.generate(3_000, 200, 20, "uniform", mix, seed=11)
-    assert [tuple(row.values()) for row in table.to_pylist()] == one_at_a_time(3_000, 200, 20, 11, share)
+    assert [tuple(row.values()) for row in table.to_pylist()] == one_at_a_time(
+        3_000, 200, 20, 11, share
+    )
 
 
 def test_published_figures_stay_comparable_because_the_log_of_a_seed_never_changes() -> None:

@@ -14,7 +14,10 @@ from belvedere.stores.base import LogBlock
 Operation = tuple[bytes, bytes | None]
 
 operations = st.lists(
-    st.tuples(st.sampled_from([b"a", b"b", b"", b"a\x00", b"c"]), st.sampled_from([None, b"", b"x", b"y"])), max_size=30
+    st.tuples(
+        st.sampled_from([b"a", b"b", b"", b"a\x00", b"c"]), st.sampled_from([None, b"", b"x", b"y"])
+    ),
+    max_size=30,
 )
 
 
@@ -40,12 +43,24 @@ def blocks(found: list[Operation], cuts: set[int], before_images: bool) -> list[
     made = []
     for low, high in pairwise(edges):
         keys, values = ([o[i] for o in found[low:high]] for i in (0, 1))
-        made.append(LogBlock("log", low, 1, 0.0, binary(keys), binary(values), binary(images[low:high]) if before_images else None))
+        made.append(
+            LogBlock(
+                "log",
+                low,
+                1,
+                0.0,
+                binary(keys),
+                binary(values),
+                binary(images[low:high]) if before_images else None,
+            )
+        )
     return made
 
 
 @given(operations, st.sets(st.integers(1, 29)))
-def test_net_changes_are_those_of_the_plain_reference(found: list[Operation], cuts: set[int]) -> None:
+def test_net_changes_are_those_of_the_plain_reference(
+    found: list[Operation], cuts: set[int]
+) -> None:
     result = net(blocks(found, cuts, before_images=True))
     assert result.before is not None
     pairs = zip(result.before.to_pylist(), result.after.to_pylist(), strict=True)
@@ -54,15 +69,23 @@ def test_net_changes_are_those_of_the_plain_reference(found: list[Operation], cu
 
 
 @given(operations, st.sets(st.integers(1, 29)))
-def test_without_before_images_the_rows_after_are_the_same(found: list[Operation], cuts: set[int]) -> None:
-    bare, full = net(blocks(found, cuts, before_images=False)), net(blocks(found, cuts, before_images=True))
+def test_without_before_images_the_rows_after_are_the_same(
+    found: list[Operation], cuts: set[int]
+) -> None:
+    bare, full = (
+        net(blocks(found, cuts, before_images=False)),
+        net(blocks(found, cuts, before_images=True)),
+    )
     assert bare.before is None
     assert bare.keys.equals(full.keys)
     assert bare.after.equals(full.after)
 
 
 def test_one_block_without_before_images_leaves_all_of_them_out() -> None:
-    mixed = [*blocks([(b"a", b"1")], set(), before_images=True), *blocks([(b"b", b"2")], set(), before_images=False)]
+    mixed = [
+        *blocks([(b"a", b"1")], set(), before_images=True),
+        *blocks([(b"b", b"2")], set(), before_images=False),
+    ]
     assert net(mixed).before is None
 
 

@@ -22,12 +22,19 @@ def shop(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def cli(shop: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
-    """Runs `belvedere --db shop ...` in this process. Every call checks that no traceback reached the terminal."""
+    """Runs `belvedere --db shop ...` in this process.
+
+    Every call checks that no traceback reached the terminal.
+    """
     monkeypatch.delenv("BELVEDERE_DB", raising=False)
 
     def run(*arguments: str, input: str | bytes | None = None, db: Path | None = shop) -> Result:
-        result = CliRunner().invoke(app, [*(("--db", str(db)) if db else ()), *arguments], input=input)
-        assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+        result = CliRunner().invoke(
+            app, [*(("--db", str(db)) if db else ()), *arguments], input=input
+        )
+        assert result.exception is None or isinstance(result.exception, SystemExit), (
+            result.exception
+        )
         return result
 
     return run
@@ -38,6 +45,9 @@ def filled(cli: Cli, shop: Path) -> Cli:
     """The same, with a table and a view that no pipeline has built."""
     assert cli("init", str(shop), "--slots", "2").exit_code == 0
     assert cli("sql", TABLE).exit_code == 0
-    view = "CREATE MATERIALIZED VIEW sums AS SELECT place, count(*) AS n, sum(amount) AS amount FROM readings GROUP BY place"
+    view = (
+        "CREATE MATERIALIZED VIEW sums AS SELECT place, count(*) AS n, sum(amount) AS amount FROM"
+        " readings GROUP BY place"
+    )
     assert cli("sql", view).exit_code == 0
     return cli

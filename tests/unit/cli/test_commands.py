@@ -16,7 +16,10 @@ COMMANDS = sorted(c.name or "" for c in app.registered_commands)
 
 
 def test_every_command_of_the_manual_is_there() -> None:
-    expected = "bench catch-up delete demo explain export get import init metrics put run scan sql status verify views"
+    expected = (
+        "bench catch-up delete demo explain export get import init metrics put run scan sql status"
+        " verify views"
+    )
     assert expected.split() == COMMANDS
 
 
@@ -25,7 +28,10 @@ def test_every_command_explains_itself_with_examples(cli: Cli, command: str) -> 
     result = cli(command, "--help", db=None)
     assert result.exit_code == 0
     assert "Examples" in result.stdout
-    assert f"belvedere{' --db shop' if f'--db shop {command}' in result.stdout else ''} {command}" in result.stdout
+    assert (
+        f"belvedere{' --db shop' if f'--db shop {command}' in result.stdout else ''} {command}"
+        in result.stdout
+    )
 
 
 def test_no_command_shows_the_help_and_an_unknown_one_is_a_usage_error(cli: Cli) -> None:
@@ -50,18 +56,31 @@ def test_wrong_usage_ends_with_2(filled: Cli, arguments: list[str]) -> None:
 
 
 def test_sql_answers_as_a_table_or_as_json_lines(filled: Cli) -> None:
-    filled("sql", "INSERT INTO readings (place, number, total, amount) VALUES ('a', 1, 5, 1.50), ('b', 2, 6, NULL)")
+    filled(
+        "sql",
+        "INSERT INTO readings (place, number, total, amount) VALUES ('a', 1, 5, 1.50), ('b', 2, 6,"
+        " NULL)",
+    )
     table = filled("sql", "SELECT place, amount FROM readings ORDER BY place").stdout
     assert "NULL" in table
     assert "1.50" in table
     assert "2 rows" in table
-    rows = filled("sql", "SELECT place, amount FROM readings ORDER BY place", "--json").stdout.splitlines()
-    assert [json.loads(row) for row in rows] == [{"place": "a", "amount": "1.50"}, {"place": "b", "amount": None}]
+    rows = filled(
+        "sql", "SELECT place, amount FROM readings ORDER BY place", "--json"
+    ).stdout.splitlines()
+    assert [json.loads(row) for row in rows] == [
+        {"place": "a", "amount": "1.50"},
+        {"place": "b", "amount": None},
+    ]
 
 
-def test_a_script_answers_statement_by_statement_and_stops_at_the_first_error(filled: Cli, tmp_path: Path) -> None:
+def test_a_script_answers_statement_by_statement_and_stops_at_the_first_error(
+    filled: Cli, tmp_path: Path
+) -> None:
     script = tmp_path / "script.sql"
-    script.write_text("SHOW TABLES; -- a comment; with a semicolon\nSELECT 'a;b' AS x; SELEC; SHOW VIEWS;")
+    script.write_text(
+        "SHOW TABLES; -- a comment; with a semicolon\nSELECT 'a;b' AS x; SELEC; SHOW VIEWS;"
+    )
     result = filled("sql", "-f", str(script))
     assert result.exit_code == 1
     assert "readings" in result.stdout
@@ -88,11 +107,18 @@ def test_a_script_that_is_not_utf8_is_named_with_its_line(filled: Cli, tmp_path:
     told = filled("sql", "-f", str(script))
     assert told.exit_code == 1
     assert told.stdout == ""
-    assert f"error: {script} is not UTF-8 text, see line 2: convert it to UTF-8 first" in told.stderr
-    assert "standard input is not UTF-8 text, see line 2" in filled("sql", input=script.read_bytes()).stderr
+    assert (
+        f"error: {script} is not UTF-8 text, see line 2: convert it to UTF-8 first" in told.stderr
+    )
+    assert (
+        "standard input is not UTF-8 text, see line 2"
+        in filled("sql", input=script.read_bytes()).stderr
+    )
 
 
-def test_catching_up_with_no_time_only_looks_whether_there_is_work(filled: Cli, shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_catching_up_with_no_time_only_looks_whether_there_is_work(
+    filled: Cli, shop: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def started(*_: object) -> None:
         raise AssertionError("Spark is not needed to look")
 
@@ -103,11 +129,16 @@ def test_catching_up_with_no_time_only_looks_whether_there_is_work(filled: Cli, 
     assert "after 0 s 1 operation(s) are not in the views" in result.stderr
     assert json.loads(filled("status", "--json").stdout)["epoch"] == 0
     filled("init", str(shop.with_name("empty")))
-    assert "there was nothing to do" in filled("catch-up", "--timeout", "0", db=shop.with_name("empty")).stdout
+    assert (
+        "there was nothing to do"
+        in filled("catch-up", "--timeout", "0", db=shop.with_name("empty")).stdout
+    )
 
 
 @pytest.mark.parametrize("arguments", [["catch-up", "--timeout", "inf"], ["run", "--every", "inf"]])
-def test_times_that_are_no_times_are_refused_before_spark_starts(filled: Cli, arguments: list[str]) -> None:
+def test_times_that_are_no_times_are_refused_before_spark_starts(
+    filled: Cli, arguments: list[str]
+) -> None:
     assert "use a number of seconds" in filled(*arguments).stderr
 
 
@@ -132,7 +163,12 @@ def test_the_prompt_runs_what_ends_with_a_semicolon(text: str, complete: bool) -
 
 def test_views_and_explain(filled: Cli) -> None:
     (view,) = json.loads(filled("views", "--json").stdout)
-    assert (view["name"], view["state"], view["tables"], view["key"]) == ("sums", "requested", ["readings"], ["place"])
+    assert (view["name"], view["state"], view["tables"], view["key"]) == (
+        "sums",
+        "requested",
+        ["readings"],
+        ["place"],
+    )
     assert view["columns"] == {"place": "string", "n": "bigint", "amount": "decimal(20,2)"}
     assert "sums" in filled("views").stdout
     assert "Aggregate" in filled("explain", "sums").stdout
@@ -170,5 +206,11 @@ def test_a_defect_is_one_line_too(filled: Cli, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_sizes_and_plurals_as_people_say_them() -> None:
-    assert [size(n) for n in (0, 1023, 1536, 5 << 20, 3 << 40)] == ["0 B", "1,023 B", "1.5 KiB", "5.0 MiB", "3,072.0 GiB"]
+    assert [size(n) for n in (0, 1023, 1536, 5 << 20, 3 << 40)] == [
+        "0 B",
+        "1,023 B",
+        "1.5 KiB",
+        "5.0 MiB",
+        "3,072.0 GiB",
+    ]
     assert (plural(1, "row"), plural(1200, "row")) == ("1 row", "1,200 rows")

@@ -27,7 +27,9 @@ def test_without_db_the_current_directory_must_be_a_database(
     assert filled("views", db=None).exit_code == 0
 
 
-def test_the_environment_names_the_database_and_the_option_wins(filled: Cli, shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_names_the_database_and_the_option_wins(
+    filled: Cli, shop: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("BELVEDERE_DB", str(shop))
     assert filled("views", db=None).exit_code == 0
     assert filled("views", "--db", str(shop / "elsewhere"), db=None).exit_code == 1
@@ -37,7 +39,9 @@ def test_db_is_understood_after_the_command_too(filled: Cli, shop: Path) -> None
     assert filled("views", "--db", str(shop), db=None).exit_code == 0
 
 
-def test_init_refuses_a_database_and_a_directory_with_other_files(filled: Cli, shop: Path, tmp_path: Path) -> None:
+def test_init_refuses_a_database_and_a_directory_with_other_files(
+    filled: Cli, shop: Path, tmp_path: Path
+) -> None:
     assert "already" in filled("init", str(shop)).stderr
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "notes.txt").write_text("mine")

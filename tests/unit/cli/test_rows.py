@@ -1,4 +1,6 @@
-"""put, get, delete and scan: values typed by their columns, keys of several columns, errors that help."""
+"""put, get, delete and scan: values typed by their columns, keys of several columns, errors that
+help.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,10 @@ ROW = {
 
 
 def test_a_row_of_pairs_is_typed_by_its_columns(filled: Cli) -> None:
-    pairs = "place=north number=1 amount=12.3 total=7 share=0.5 day=2026-01-31 at=2026-01-31T12:00:00+01:00 raw=0x00FF good=true"
+    pairs = (
+        "place=north number=1 amount=12.3 total=7 share=0.5 day=2026-01-31"
+        " at=2026-01-31T12:00:00+01:00 raw=0x00FF good=true"
+    )
     assert filled("put", "readings", *pairs.split()).exit_code == 0
     result = filled("get", "readings", "north", "1", "--json")
     assert json.loads(result.stdout) == ROW
@@ -37,9 +42,23 @@ def test_what_get_prints_as_json_can_be_put_again(filled: Cli) -> None:
 
 
 def test_null_and_numbers_that_are_not_finite(filled: Cli) -> None:
-    assert filled("put", "readings", "place=a", "number=1", "total=1", "amount=NULL", "share=NaN").exit_code == 0
-    assert filled("put", "readings", '{"place": "a", "number": 2, "total": 1, "amount": null, "share": "-Infinity"}').exit_code == 0
-    rows = [json.loads(line) for line in filled("scan", "readings", "a", "--json").stdout.splitlines()]
+    assert (
+        filled(
+            "put", "readings", "place=a", "number=1", "total=1", "amount=NULL", "share=NaN"
+        ).exit_code
+        == 0
+    )
+    assert (
+        filled(
+            "put",
+            "readings",
+            '{"place": "a", "number": 2, "total": 1, "amount": null, "share": "-Infinity"}',
+        ).exit_code
+        == 0
+    )
+    rows = [
+        json.loads(line) for line in filled("scan", "readings", "a", "--json").stdout.splitlines()
+    ]
     assert [(r["amount"], r["share"]) for r in rows] == [(None, "NaN"), (None, "-Infinity")]
 
 
@@ -47,11 +66,26 @@ def test_null_and_numbers_that_are_not_finite(filled: Cli) -> None:
     ("row", "message"),
     [
         (["place=a", "number=x", "total=1"], "'x' is not a int for column number"),
-        (["place=a", "number=2147483648", "total=1"], "'2147483648' is not a int for column number"),
-        (["place=a", "number=1", "total=1", "amount=1.234"], "'1.234' is not a decimal(10,2) for column amount"),
-        (["place=a", "number=1", "total=1", "amount=100000000"], "'100000000' is not a decimal(10,2) for column amount"),
-        (["place=a", "number=1", "total=1", "day=31.1.2026"], "'31.1.2026' is not a date for column day"),
-        (["place=a", "number=1", "total=1", "colour=red"], "unknown column 'colour': the columns are place, number"),
+        (
+            ["place=a", "number=2147483648", "total=1"],
+            "'2147483648' is not a int for column number",
+        ),
+        (
+            ["place=a", "number=1", "total=1", "amount=1.234"],
+            "'1.234' is not a decimal(10,2) for column amount",
+        ),
+        (
+            ["place=a", "number=1", "total=1", "amount=100000000"],
+            "'100000000' is not a decimal(10,2) for column amount",
+        ),
+        (
+            ["place=a", "number=1", "total=1", "day=31.1.2026"],
+            "'31.1.2026' is not a date for column day",
+        ),
+        (
+            ["place=a", "number=1", "total=1", "colour=red"],
+            "unknown column 'colour': the columns are place, number",
+        ),
         (["place=a", "number=1"], "column total must not be NULL"),
         (["number=1", "total=1"], "the key place must not be NULL"),
         (["place"], "neither a JSON object nor name=value"),
@@ -61,22 +95,48 @@ def test_null_and_numbers_that_are_not_finite(filled: Cli) -> None:
         (['{"place": '], "this is not valid JSON"),
         (["place=a", "number=1", "total=1", "total=2"], "column 'total' is given twice"),
         (["place=a", "number=1", "total=1", "Total=1"], "column 'Total' is given twice"),
-        (['{"place": "a", "number": 1, "total": 1, "number": 2}'], "column 'number' is given twice"),
-        (['{"place": "a", "number": 1, "total": 1, "NUMBER": 2}'], "column 'NUMBER' is given twice"),
+        (
+            ['{"place": "a", "number": 1, "total": 1, "number": 2}'],
+            "column 'number' is given twice",
+        ),
+        (
+            ['{"place": "a", "number": 1, "total": 1, "NUMBER": 2}'],
+            "column 'NUMBER' is given twice",
+        ),
         (["place=a", "number=1_000", "total=1"], "'1_000' is not a int for column number"),
         (["place=a", "number=٣", "total=1"], "'٣' is not a int for column number"),
         (["place=a", "number=1", "total=٣"], "'٣' is not a bigint for column total"),
-        (["place=a", "number=1", "total=1", "share=1_0.5"], "'1_0.5' is not a double for column share"),
+        (
+            ["place=a", "number=1", "total=1", "share=1_0.5"],
+            "'1_0.5' is not a double for column share",
+        ),
         (["place=a", "number=1", "total=1", "share=٣"], "'٣' is not a double for column share"),
-        (["place=a", "number=1", "total=1", "amount=1_0"], "'1_0' is not a decimal(10,2) for column amount"),
-        (["place=a", "number=1", "total=1", "amount=٣"], "'٣' is not a decimal(10,2) for column amount"),
-        (['{"place": "a", "number": 1, "total": 1, "share": "1_0"}'], "'1_0' is not a double for column share"),
-        (["place=a", "number=1", "total=1", "raw=abc"], "'abc' is not a binary for column raw (hexadecimal digits, two per byte"),
-        (['{"place": "a", "number": 1, "total": 1, "raw": 5}'], "'5' is not a binary for column raw (hexadecimal digits, two per byte"),
+        (
+            ["place=a", "number=1", "total=1", "amount=1_0"],
+            "'1_0' is not a decimal(10,2) for column amount",
+        ),
+        (
+            ["place=a", "number=1", "total=1", "amount=٣"],
+            "'٣' is not a decimal(10,2) for column amount",
+        ),
+        (
+            ['{"place": "a", "number": 1, "total": 1, "share": "1_0"}'],
+            "'1_0' is not a double for column share",
+        ),
+        (
+            ["place=a", "number=1", "total=1", "raw=abc"],
+            "'abc' is not a binary for column raw (hexadecimal digits, two per byte",
+        ),
+        (
+            ['{"place": "a", "number": 1, "total": 1, "raw": 5}'],
+            "'5' is not a binary for column raw (hexadecimal digits, two per byte",
+        ),
         (["place=a", "number=1", "total=" + "9" * 5_000], "9...' is not a bigint for column total"),
     ],
 )
-def test_a_row_that_does_not_fit_is_refused_with_its_column(filled: Cli, row: list[str], message: str) -> None:
+def test_a_row_that_does_not_fit_is_refused_with_its_column(
+    filled: Cli, row: list[str], message: str
+) -> None:
     result = filled("put", "readings", *row)
     assert result.exit_code == 1
     assert result.stderr.startswith("error: ")
@@ -123,10 +183,17 @@ def test_views_are_not_written_and_not_read_before_they_are_built(filled: Cli) -
 
 
 def test_an_unknown_name_lists_what_there_is(filled: Cli) -> None:
-    assert "there is no table or view nothing: there are readings, sums" in filled("scan", "nothing").stderr
+    assert (
+        "there is no table or view nothing: there are readings, sums"
+        in filled("scan", "nothing").stderr
+    )
 
 
 def test_text_that_looks_like_markup_is_shown_as_it_is(filled: Cli) -> None:
     assert filled("put", "readings", "place=[red]x[/red]", "number=1", "total=1").exit_code == 0
-    for arguments in (("get", "readings", "[red]x[/red]", "1"), ("scan", "readings"), ("sql", "SELECT place FROM readings")):
+    for arguments in (
+        ("get", "readings", "[red]x[/red]", "1"),
+        ("scan", "readings"),
+        ("sql", "SELECT place FROM readings"),
+    ):
         assert "[red]x[/red]" in filled(*arguments).stdout

@@ -18,11 +18,15 @@ from tests.unit.cli.conftest import Cli
 from tests.unit.epochs.held import LONG, MANY, Held
 
 
-def test_before_its_first_epoch_a_pipeline_does_not_wait_for_itself(held_db: Database, held: Held) -> None:
+def test_before_its_first_epoch_a_pipeline_does_not_wait_for_itself(
+    held_db: Database, held: Held
+) -> None:
     pipeline = held_db.start()
     assert held.entered.acquire(timeout=LONG)
     assert f"pid {os.getpid()}" in held_db.status().coordinator
-    assert line(held_db, pipeline).startswith("epoch 1 · 0 of 1 view live · loading 0 of about 10 · last epoch")
+    assert line(held_db, pipeline).startswith(
+        "epoch 1 · 0 of 1 view live · loading 0 of about 10 · last epoch"
+    )
     assert not pipeline.status.is_waiting
     held.let_go.release(MANY)
     assert wait_until(lambda: "up to date" in line(held_db, pipeline) or None, LONG)
@@ -53,7 +57,8 @@ def test_a_second_pipeline_says_that_it_waits_and_then_that_it_works(
     second = held_db.start(max_rows=5)
     assert wait_until(lambda: second.status.message == AWAITING_LEASE or None, LONG)
     assert second.status.is_waiting
-    assert "waiting" not in line(held_db, second)  # the first one is in this process, which does not name itself
+    # the first one is in this process, which does not name itself
+    assert "waiting" not in line(held_db, second)
     monkeypatch.setattr("belvedere.cli.run.this_process", lambda: "elsewhere pid 1")
     assert f"waiting until {held_db.status().coordinator} ends" in line(held_db, second)
     with pytest.raises(Timeout):
@@ -83,12 +88,16 @@ def test_lines_that_stay_begin_with_the_time() -> None:
     ],
 )
 @pytest.mark.parametrize("command", ["run", "catch-up", "verify"])
-def test_wrong_settings_are_refused_before_spark_starts(filled: Cli, command: str, given: str, told: str) -> None:
+def test_wrong_settings_are_refused_before_spark_starts(
+    filled: Cli, command: str, given: str, told: str
+) -> None:
     result = filled(command, "--conf", given)
     assert result.exit_code in (1, 2)
     assert told in " ".join(result.stderr.replace("│", " ").split())
 
 
 def test_a_setting_is_given_once(filled: Cli) -> None:
-    result = filled("catch-up", "--conf", "spark.driver.memory=1g", "--conf", "spark.driver.memory=2g")
+    result = filled(
+        "catch-up", "--conf", "spark.driver.memory=1g", "--conf", "spark.driver.memory=2g"
+    )
     assert "spark.driver.memory is given twice" in result.stderr

@@ -1,4 +1,7 @@
-"""How little is loaded before a command answers. What is loaded decides these tests, never how long it takes."""
+"""How little is loaded before a command answers.
+
+What is loaded decides these tests, never how long it takes.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +19,23 @@ import belvedere
 from belvedere.cli.commands import COMMANDS, Listed
 from belvedere.libraries import _Late
 
-LIBRARIES = {"numpy", "pyarrow", "duckdb", "sqlglot", "pyspark", "prometheus_client", "prompt_toolkit", "pandas"}
-OURS = {"belvedere.sql.planner", "belvedere.expressions", "belvedere.statements", "belvedere.epochs.coordinator", "belvedere.cost"}
+LIBRARIES = {
+    "numpy",
+    "pyarrow",
+    "duckdb",
+    "sqlglot",
+    "pyspark",
+    "prometheus_client",
+    "prompt_toolkit",
+    "pandas",
+}
+OURS = {
+    "belvedere.sql.planner",
+    "belvedere.expressions",
+    "belvedere.statements",
+    "belvedere.epochs.coordinator",
+    "belvedere.cost",
+}
 TOLD = """
 import atexit, json, sys
 atexit.register(lambda: print(json.dumps(sorted(sys.modules)), file=sys.stderr))
@@ -35,7 +53,10 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
         db._runner = LocalRunner(db.store)
         db.sql("CREATE TABLE t (id INT, s STRING, d DECIMAL(10,2), PRIMARY KEY (id))")
-        db.sql("CREATE MATERIALIZED VIEW v AS SELECT s, count(*) AS n, sum(d) AS d FROM t WHERE upper(s) <> 'B' GROUP BY s")
+        db.sql(
+            "CREATE MATERIALIZED VIEW v AS SELECT s, count(*) AS n, sum(d) AS d FROM t WHERE"
+            " upper(s) <> 'B' GROUP BY s"
+        )
         db.table("t").put({"id": 1, "s": "a", "d": 1})
         db.catch_up()
     return path
@@ -43,7 +64,13 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def loaded(*arguments: str) -> tuple[str, set[str]]:
     """What a command prints, and the modules of its process when it ends."""
-    done = subprocess.run([sys.executable, "-c", TOLD, *arguments], capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-c", TOLD, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout, set(json.loads(done.stderr.splitlines()[-1]))
 
@@ -58,7 +85,9 @@ def loaded(*arguments: str) -> tuple[str, set[str]]:
         (["put", "--help"], "It is durable"),
     ],
 )
-def test_a_command_for_one_row_loads_no_large_library(shop: Path, arguments: list[str], answer: str) -> None:
+def test_a_command_for_one_row_loads_no_large_library(
+    shop: Path, arguments: list[str], answer: str
+) -> None:
     printed, modules = loaded("--db", str(shop), *arguments)
     assert answer in printed
     assert modules & (LIBRARIES | OURS) == set()
@@ -85,7 +114,10 @@ def test_the_list_of_commands_says_what_their_functions_say(listed: Listed) -> N
     function = getattr(import_module(f"belvedere.cli.{listed.home}"), listed.home)
     assert listed.line == (inspect.getdoc(function) or "").splitlines()[0]
     assert listed.name == listed.home.replace("_", "-") or listed.name == "import"
-    assert all(line.removeprefix("zcat orders.csv.gz | ").startswith("belvedere ") for line in listed.examples)
+    assert all(
+        line.removeprefix("zcat orders.csv.gz | ").startswith("belvedere ")
+        for line in listed.examples
+    )
 
 
 def test_a_late_library_becomes_what_it_stands_for() -> None:
@@ -105,7 +137,9 @@ def test_a_late_library_becomes_what_it_stands_for() -> None:
 
 def test_public_names_are_found_and_listed() -> None:
     assert set(belvedere.__all__) <= set(dir(belvedere))
-    assert all(getattr(belvedere, name).__module__.startswith("belvedere.") for name in belvedere.__all__)
+    assert all(
+        getattr(belvedere, name).__module__.startswith("belvedere.") for name in belvedere.__all__
+    )
     with pytest.raises(AttributeError, match="module 'belvedere' has no attribute 'Databse'"):
         belvedere.Databse  # noqa: B018  # the same
 
@@ -124,7 +158,17 @@ main()
 """
 
 
-@pytest.mark.parametrize("module", ["typer", "belvedere.cli.app", "rich.console", "belvedere.cli.get", "lmdb", "belvedere.stores.embedded"])
+@pytest.mark.parametrize(
+    "module",
+    [
+        "typer",
+        "belvedere.cli.app",
+        "rich.console",
+        "belvedere.cli.get",
+        "lmdb",
+        "belvedere.stores.embedded",
+    ],
+)
 def test_ctrl_c_while_it_loads_ends_it_like_at_any_other_time(shop: Path, module: str) -> None:
     command = [sys.executable, "-c", INTERRUPTED, module, "--db", str(shop), "get", "t", "1"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)

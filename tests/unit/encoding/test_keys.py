@@ -16,8 +16,30 @@ from hypothesis import strategies as st
 
 from belvedere.encoding import MAX_KEY, KeyCodec, prefix_range, too_long
 from belvedere.errors import Damaged, SchemaError
-from belvedere.types import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, SqlType, decimal
-from tests.unit.encoding.values import KINDS, Rows, bits, columns, compare, rising, rows_of, schemas, tables, values
+from belvedere.types import (
+    BIGINT,
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INT,
+    STRING,
+    TIMESTAMP,
+    SqlType,
+    decimal,
+)
+from tests.unit.encoding.values import (
+    KINDS,
+    Rows,
+    bits,
+    columns,
+    compare,
+    rising,
+    rows_of,
+    schemas,
+    tables,
+    values,
+)
 
 Table = tuple[tuple[SqlType, ...], Rows]
 
@@ -60,11 +82,18 @@ def test_decoded_keys_are_the_columns_again(table: Table) -> None:
 
 
 @given(tables(), st.data())
-def test_the_length_of_a_key_is_found_whatever_follows_it(table: Table, data: st.DataObject) -> None:
+def test_the_length_of_a_key_is_found_whatever_follows_it(
+    table: Table, data: st.DataObject
+) -> None:
     types, rows = table
     keys = [KeyCodec(types).encode_one(row) for row in rows]
-    tails = [data.draw(st.sampled_from([b"", b"\x00", b"\x00\xff", b"\x01a\x00", b"\xfe\xff"])) for _ in keys]
-    records = pa.array([b"skipped", *(key + tail for key, tail in zip(keys, tails, strict=True))], pa.binary()).slice(1)
+    tails = [
+        data.draw(st.sampled_from([b"", b"\x00", b"\x00\xff", b"\x01a\x00", b"\xfe\xff"]))
+        for _ in keys
+    ]
+    records = pa.array(
+        [b"skipped", *(key + tail for key, tail in zip(keys, tails, strict=True))], pa.binary()
+    ).slice(1)
     assert KeyCodec(types).lengths(records).tolist() == [len(key) for key in keys]
 
 
@@ -74,12 +103,16 @@ def prefixed(draw: st.DrawFn) -> tuple[Table, tuple[Any, ...]]:
     rows = draw(rows_of(types))
     length = draw(st.integers(0, len(types)))
     fresh = st.tuples(*map(values, types[:length]))
-    prefix = draw(st.one_of(fresh, st.sampled_from(rows).map(lambda row: row[:length])) if rows else fresh)
+    prefix = draw(
+        st.one_of(fresh, st.sampled_from(rows).map(lambda row: row[:length])) if rows else fresh
+    )
     return (types, rows), prefix
 
 
 @given(prefixed())
-def test_the_range_of_a_prefix_holds_exactly_the_keys_that_begin_with_it(example: tuple[Table, tuple[Any, ...]]) -> None:
+def test_the_range_of_a_prefix_holds_exactly_the_keys_that_begin_with_it(
+    example: tuple[Table, tuple[Any, ...]],
+) -> None:
     (types, rows), prefix = example
     codec = KeyCodec(types)
     low, high = prefix_range(codec.encode_one(prefix))
@@ -92,7 +125,10 @@ def test_the_range_of_a_prefix_holds_exactly_the_keys_that_begin_with_it(example
 def test_the_range_of_a_string_leaves_out_the_strings_that_continue_it_with_a_zero_byte() -> None:
     codec = KeyCodec((STRING, INT))
     low, high = prefix_range(codec.encode_one(["a"]))
-    inside = [low <= codec.encode_one(row) < high for row in [("a", None), ("a", -1), ("a\0", None), ("ab", 1), ("", 1)]]
+    inside = [
+        low <= codec.encode_one(row) < high
+        for row in [("a", None), ("a", -1), ("a\0", None), ("ab", 1), ("", 1)]
+    ]
     assert inside == [True, True, False, False, False]
 
 
@@ -143,7 +179,9 @@ PINNED = [
 
 @pytest.mark.parametrize(("kind", "value", "key"), PINNED, ids=str)
 def test_the_bytes_on_disk_never_change(kind: SqlType, value: Any, key: str) -> None:
-    assert KeyCodec((kind,)).encode([pa.array([value], kind.arrow)]).to_pylist() == [bytes.fromhex(key)]
+    assert KeyCodec((kind,)).encode([pa.array([value], kind.arrow)]).to_pylist() == [
+        bytes.fromhex(key)
+    ]
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
@@ -173,7 +211,11 @@ def test_chunks_and_kindred_types_are_accepted() -> None:
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_a_column_of_nulls_is_a_column_whatever_its_type(kind: SqlType) -> None:
     codec = KeyCodec((kind,))
-    for nulls in (pa.nulls(2), pa.nulls(2, kind.arrow), pa.chunked_array([pa.nulls(1, kind.arrow)] * 2)):
+    for nulls in (
+        pa.nulls(2),
+        pa.nulls(2, kind.arrow),
+        pa.chunked_array([pa.nulls(1, kind.arrow)] * 2),
+    ):
         keys = codec.encode([nulls])
         assert keys.to_pylist() == [b"\0", b"\0"]
         assert codec.decode(keys)[0].equals(pa.nulls(2, kind.arrow))
@@ -182,19 +224,43 @@ def test_a_column_of_nulls_is_a_column_whatever_its_type(kind: SqlType) -> None:
 def test_strings_of_many_lengths_and_escapes_come_back_from_every_position() -> None:
     texts = ["ab\0"[: i % 4] * (i // 4) for i in range(200)]
     codec = KeyCodec((STRING, BINARY, STRING))
-    columns = [pa.array(texts), pa.array([text.encode() for text in reversed(texts)]), pa.array(texts)]
+    columns = [
+        pa.array(texts),
+        pa.array([text.encode() for text in reversed(texts)]),
+        pa.array(texts),
+    ]
     keys = codec.encode(columns)
-    assert keys.to_pylist() == [codec.encode_one(row) for row in zip(*(column.to_pylist() for column in columns), strict=True)]
-    assert all(decoded.equals(column) for decoded, column in zip(codec.decode(keys), columns, strict=True))
+    assert keys.to_pylist() == [
+        codec.encode_one(row)
+        for row in zip(*(column.to_pylist() for column in columns), strict=True)
+    ]
+    assert all(
+        decoded.equals(column) for decoded, column in zip(codec.decode(keys), columns, strict=True)
+    )
 
 
 def test_timestamps_are_instants_whatever_their_zone() -> None:
     codec, zone = KeyCodec((TIMESTAMP,)), timezone(timedelta(hours=2))
-    keys = {codec.encode_one([t]) for t in (datetime(2026, 1, 1, 2, tzinfo=zone), datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 1))}
+    keys = {
+        codec.encode_one([t])
+        for t in (
+            datetime(2026, 1, 1, 2, tzinfo=zone),
+            datetime(2026, 1, 1, tzinfo=UTC),
+            datetime(2026, 1, 1),
+        )
+    }
     assert len(keys) == 1
 
 
-MISFITS = [(INT, 2**31), (BIGINT, "1"), (BIGINT, 1.5), (STRING, 1), (STRING, "\ud800"), (BINARY, "a"), (DOUBLE, "1")]
+MISFITS = [
+    (INT, 2**31),
+    (BIGINT, "1"),
+    (BIGINT, 1.5),
+    (STRING, 1),
+    (STRING, "\ud800"),
+    (BINARY, "a"),
+    (DOUBLE, "1"),
+]
 MISFITS += [
     (DATE, 1),
     (DATE, datetime(2026, 1, 1)),
@@ -208,7 +274,9 @@ MISFITS += [
 
 @pytest.mark.parametrize(("kind", "value"), MISFITS, ids=str)
 @pytest.mark.parametrize("types", [(), (INT,)], ids=["alone", "second"])
-def test_a_value_that_does_not_fit_is_refused(types: tuple[SqlType, ...], kind: SqlType, value: Any) -> None:
+def test_a_value_that_does_not_fit_is_refused(
+    types: tuple[SqlType, ...], kind: SqlType, value: Any
+) -> None:
     with pytest.raises(SchemaError, match="does not fit"):
         KeyCodec((*types, kind)).encode_one((*([1] * len(types)), value))
 
@@ -219,7 +287,9 @@ def test_more_values_than_columns_are_refused() -> None:
             KeyCodec(types).encode_one((1, 2, 3))
 
 
-@pytest.mark.parametrize("key", [b"", b"\x01", b"\x02\x80\0\0\0", b"\x01\x80\0\0\0\x01", b"\x01\x80\0"], ids=repr)
+@pytest.mark.parametrize(
+    "key", [b"", b"\x01", b"\x02\x80\0\0\0", b"\x01\x80\0\0\0\x01", b"\x01\x80\0"], ids=repr
+)
 def test_bytes_that_are_no_key_are_refused(key: bytes) -> None:
     with pytest.raises(Damaged, match="is not a key"):
         KeyCodec((INT,)).decode_one(key)

@@ -14,7 +14,11 @@ from hypothesis import strategies as st
 from belvedere.encoding.order import Words, order_by, run_ends, run_starts, stable_order
 
 SHORT = st.lists(st.binary(max_size=5))
-LIKE = st.builds(lambda head, tails: [head + t for t in tails], st.binary(max_size=40), st.lists(st.binary(max_size=9)))
+LIKE = st.builds(
+    lambda head, tails: [head + t for t in tails],
+    st.binary(max_size=40),
+    st.lists(st.binary(max_size=9)),
+)
 NUMBERED = st.lists(st.integers(0, 10**9).map(lambda i: b"\x01k%09d\x00\x01" % i))
 STRINGS = st.one_of(SHORT, LIKE, NUMBERED)
 
@@ -25,19 +29,27 @@ def test_words_are_ordered_and_equal_as_the_strings_they_stand_for(strings: list
     if words is None:
         return
     assert all(int(n) < 1 << words.bits for n in words.numbers)
-    assert np.argsort(words.numbers, kind="stable").tolist() == sorted(range(len(strings)), key=strings.__getitem__)
+    assert np.argsort(words.numbers, kind="stable").tolist() == sorted(
+        range(len(strings)), key=strings.__getitem__
+    )
     assert len(set(words.numbers.tolist())) == len(set(strings))
 
 
 @given(STRINGS, st.integers(1, 300))
 def test_a_stable_order_is_that_of_pythons_sort(strings: list[bytes], times: int) -> None:
     many = strings * times  # beyond the size from which words are used
-    assert stable_order(pa.array(many, pa.binary())).tolist() == sorted(range(len(many)), key=many.__getitem__)
+    assert stable_order(pa.array(many, pa.binary())).tolist() == sorted(
+        range(len(many)), key=many.__getitem__
+    )
 
 
 @given(st.lists(st.tuples(st.integers(0, 2**63 - 1), st.integers(0, 3), st.booleans())))
 def test_order_by_several_columns_is_that_of_tuples(rows: list[tuple[int, int, bool]]) -> None:
-    columns = [np.array([r[0] for r in rows], np.int64), np.array([r[1] for r in rows], np.int64), np.array([r[2] for r in rows], bool)]
+    columns = [
+        np.array([r[0] for r in rows], np.int64),
+        np.array([r[1] for r in rows], np.int64),
+        np.array([r[2] for r in rows], bool),
+    ]
     assert order_by(*columns).tolist() == sorted(range(len(rows)), key=rows.__getitem__)
 
 

@@ -1,4 +1,6 @@
-"""The slot of a key never changes, is the same for one key and for many, and spreads keys evenly."""
+"""The slot of a key never changes, is the same for one key and for
+many, and spreads keys evenly.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,8 @@ def test_keys_spread_evenly(shape: str, count: int) -> None:
         keys = KeyCodec((BIGINT,)).encode([pa.array(np.arange(total, dtype=np.int64) * step)])
     seen = np.bincount(slots_of(keys, count), minlength=count)
     chi_square = float(((seen - total / count) ** 2 / (total / count)).sum())
-    assert chi_square < count - 1 + 6 * (2 * (count - 1)) ** 0.5  # six standard deviations above the mean
+    # six standard deviations above the mean
+    assert chi_square < count - 1 + 6 * (2 * (count - 1)) ** 0.5
 
 
 PINNED = {

@@ -11,16 +11,48 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from belvedere.types import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, SqlType, decimal
+from belvedere.types import (
+    BIGINT,
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INT,
+    STRING,
+    TIMESTAMP,
+    SqlType,
+    decimal,
+)
 
 Rows = list[tuple[Any, ...]]
 
-KINDS = (BOOLEAN, INT, BIGINT, DOUBLE, STRING, BINARY, DATE, TIMESTAMP, decimal(5, 2), decimal(18, 0), decimal(19, 4), decimal(38, 10))
+KINDS = (
+    BOOLEAN,
+    INT,
+    BIGINT,
+    DOUBLE,
+    STRING,
+    BINARY,
+    DATE,
+    TIMESTAMP,
+    decimal(5, 2),
+    decimal(18, 0),
+    decimal(19, 4),
+    decimal(38, 10),
+)
 
 # Few letters, zero bytes and the escape byte among them, so that prefixes and escapes meet often.
-_TEXT = st.one_of(st.text("\x00\x01aé\uffff😀", max_size=6), st.text(st.characters(exclude_categories=["Cs"]), max_size=20))
-_BYTES = st.one_of(st.text("\x00\x01aÿ", max_size=6).map(lambda t: t.encode("latin-1")), st.binary(max_size=20))
-_DOUBLES = st.one_of(st.sampled_from([0.0, -0.0, math.nan, -math.nan, math.inf, -math.inf, 5e-324, -5e-324]), st.floats())
+_TEXT = st.one_of(
+    st.text("\x00\x01aé\uffff😀", max_size=6),
+    st.text(st.characters(exclude_categories=["Cs"]), max_size=20),
+)
+_BYTES = st.one_of(
+    st.text("\x00\x01aÿ", max_size=6).map(lambda t: t.encode("latin-1")), st.binary(max_size=20)
+)
+_DOUBLES = st.one_of(
+    st.sampled_from([0.0, -0.0, math.nan, -math.nan, math.inf, -math.inf, 5e-324, -5e-324]),
+    st.floats(),
+)
 
 
 def values(kind: SqlType) -> st.SearchStrategy[Any]:
@@ -34,7 +66,9 @@ def _integers(bits: int) -> st.SearchStrategy[int]:
 
 def _decimals(kind: SqlType) -> st.SearchStrategy[Decimal]:
     limit = 10**kind.precision - 1
-    unscaled = st.one_of(st.integers(-2, 2), st.sampled_from([-limit, limit]), st.integers(-limit, limit))
+    unscaled = st.one_of(
+        st.integers(-2, 2), st.sampled_from([-limit, limit]), st.integers(-limit, limit)
+    )
     return unscaled.map(lambda n: Decimal((int(n < 0), tuple(map(int, str(abs(n)))), -kind.scale)))
 
 
@@ -70,7 +104,13 @@ def columns(types: tuple[SqlType, ...], rows: Rows) -> list[pa.Array]:
 
 def bits(value: Any) -> Any:
     """A value such that == tells -0.0 from 0.0 and finds NaN equal to itself."""
-    return (value.hex(), math.copysign(1, value)) if isinstance(value, float) and value == value else "NaN" if value != value else value
+    return (
+        (value.hex(), math.copysign(1, value))
+        if isinstance(value, float) and value == value
+        else "NaN"
+        if value != value
+        else value
+    )
 
 
 def compare_values(one: Any, other: Any) -> int:
@@ -96,12 +136,48 @@ _RISING: dict[str, list[Any]] = {
     "int": [None, -(2**31), -1, 0, 1, 2**31 - 1],
     "bigint": [None, -(2**63), -256, -1, 0, 1, 255, 256, 2**63 - 1],
     "double": [None, -math.inf, -1.5, -5e-324, 0.0, 5e-324, 1.0, 1e300, math.inf, math.nan],
-    "string": [None, "", "\x00", "\x00\x00", "\x00a", "\x01", "a", "a\x00", "a\x00b", "ab", "é", "\uffff", "😀"],
-    "binary": [None, b"", b"\x00", b"\x00\x00", b"\x00\xff", b"\x01", b"a", b"a\x00", b"ab", b"\xff", b"\xff\xff"],
-    "date": [None, date(1, 1, 1), date(1969, 12, 31), date(1970, 1, 1), date(2026, 2, 28), date(9999, 12, 31)],
+    "string": [
+        None,
+        "",
+        "\x00",
+        "\x00\x00",
+        "\x00a",
+        "\x01",
+        "a",
+        "a\x00",
+        "a\x00b",
+        "ab",
+        "é",
+        "\uffff",
+        "😀",
+    ],
+    "binary": [
+        None,
+        b"",
+        b"\x00",
+        b"\x00\x00",
+        b"\x00\xff",
+        b"\x01",
+        b"a",
+        b"a\x00",
+        b"ab",
+        b"\xff",
+        b"\xff\xff",
+    ],
+    "date": [
+        None,
+        date(1, 1, 1),
+        date(1969, 12, 31),
+        date(1970, 1, 1),
+        date(2026, 2, 28),
+        date(9999, 12, 31),
+    ],
     "timestamp": [
         None,
-        *(datetime(y, 6, 1, 12, 30, 1, m, tzinfo=UTC) for y, m in [(1, 0), (1969, 999_999), (1970, 0), (2026, 1), (9999, 2)]),
+        *(
+            datetime(y, 6, 1, 12, 30, 1, m, tzinfo=UTC)
+            for y, m in [(1, 0), (1969, 999_999), (1970, 0), (2026, 1), (9999, 2)]
+        ),
     ],
 }
 
@@ -111,4 +187,10 @@ def rising(kind: SqlType) -> list[Any]:
     if kind.name != "decimal":
         return _RISING[kind.name]
     limit = 10**kind.precision - 1
-    return [None, *(Decimal(n).scaleb(-kind.scale, Context(prec=38)) for n in (-limit, -256, -1, 0, 1, 255, 256, limit))]
+    return [
+        None,
+        *(
+            Decimal(n).scaleb(-kind.scale, Context(prec=38))
+            for n in (-limit, -256, -1, 0, 1, 255, 256, limit)
+        ),
+    ]

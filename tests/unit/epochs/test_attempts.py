@@ -1,4 +1,6 @@
-"""Tasks of an epoch: several that repeat level 0 write what one task writes, and a task that comes too late does no harm."""
+"""Tasks of an epoch: several that repeat level 0 write what one task writes, and a task that comes
+too late does no harm.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +19,15 @@ from belvedere.epochs.manager import Ack
 from belvedere.errors import Stale
 from belvedere.stores.base import Store
 
-SUMS = "CREATE MATERIALIZED VIEW sums AS SELECT g, sum(x) AS total, min(x) AS least, count(*) AS n FROM t GROUP BY g"
+SUMS = (
+    "CREATE MATERIALIZED VIEW sums AS SELECT g, sum(x) AS total, min(x) AS least, count(*) AS n"
+    " FROM t GROUP BY g"
+)
 SHARES = "CREATE MATERIALIZED VIEW shares AS SELECT id, 100 / x AS share FROM t"
-PAIRS = "CREATE MATERIALIZED VIEW pairs AS SELECT a.id, b.id AS other FROM t a JOIN t b ON a.g = b.g AND a.id < b.id"
+PAIRS = (
+    "CREATE MATERIALIZED VIEW pairs AS SELECT a.id, b.id AS other FROM t a JOIN t b ON a.g = b.g"
+    " AND a.id < b.id"
+)
 
 
 @dataclass
@@ -33,7 +41,9 @@ class Whole:
     def run(self, intent: Intent) -> list[Ack]:
         if len(stages(load_plan(self.store, intent))) > 1:
             return LocalRunner(self.store).run(intent)
-        self.seen = [ack for number in range(self.tasks) for ack in run_whole(self.store, self.tasks, number)]
+        self.seen = [
+            ack for number in range(self.tasks) for ack in run_whole(self.store, self.tasks, number)
+        ]
         return checked(self.seen, intent)
 
 
@@ -59,17 +69,22 @@ def rows(first: int, zero: int | None = None) -> list[dict[str, int]]:
 
 
 @pytest.mark.parametrize("tasks", [1, 2, 3])
-def test_tasks_that_repeat_level_0_write_everything_once(db: belvedere.Database, tasks: int) -> None:
+def test_tasks_that_repeat_level_0_write_everything_once(
+    db: belvedere.Database, tasks: int
+) -> None:
     db.sql(SUMS)
     db.sql(SHARES)
     epochs(db, 1)
     db.table("t").put_many(rows(1))
     db.table("t").delete_many(range(1, 10))
     runner = epochs(db, tasks)
-    expected = db.sql("SELECT g, sum(x) AS total, min(x) AS least, count(*) AS n FROM t GROUP BY g").to_arrow()
+    expected = db.sql(
+        "SELECT g, sum(x) AS total, min(x) AS least, count(*) AS n FROM t GROUP BY g"
+    ).to_arrow()
     assert db.view("sums").to_arrow().sort_by("g").equals(expected.sort_by("g"))
     assert db.view("shares").to_arrow().num_rows == 41
-    assert sum(ack.changes for ack in runner.seen) == 41  # each change is counted once, although every task saw it
+    # each change is counted once, although every task saw it
+    assert sum(ack.changes for ack in runner.seen) == 41
 
 
 @pytest.mark.parametrize("tasks", [1, 2, 3])
@@ -92,7 +107,9 @@ def test_a_task_is_too_late_when_no_epoch_is_open(db: belvedere.Database) -> Non
         run_whole(db.store, 1, 0)
 
 
-def test_a_task_without_exchange_leaves_an_epoch_alone_that_needs_one(db: belvedere.Database) -> None:
+def test_a_task_without_exchange_leaves_an_epoch_alone_that_needs_one(
+    db: belvedere.Database,
+) -> None:
     db.sql(PAIRS)
     epochs(db, 1)
     db.table("t").put_many(rows(1))
@@ -106,10 +123,13 @@ def test_a_task_without_exchange_leaves_an_epoch_alone_that_needs_one(db: belved
     coordinator = Coordinator(db.store, Late())
     assert coordinator.acquire()
     assert coordinator.step() is not None
-    assert db.view("pairs").to_arrow().num_rows == 7 * 21 + 7  # 49 rows in 7 groups of 7, and one more row
+    # 49 rows in 7 groups of 7, and one more row
+    assert db.view("pairs").to_arrow().num_rows == 7 * 21 + 7
 
 
-def test_a_late_task_that_does_a_part_of_the_next_epoch_changes_nothing(db: belvedere.Database) -> None:
+def test_a_late_task_that_does_a_part_of_the_next_epoch_changes_nothing(
+    db: belvedere.Database,
+) -> None:
     db.sql(SUMS)
     epochs(db, 1)
     db.table("t").put_many(rows(1))

@@ -1,4 +1,6 @@
-"""Epochs, loading steps, batches and transactions are bounded in bytes as well as in rows: large rows are no problem."""
+"""Epochs, loading steps, batches and transactions are bounded in bytes as well as in rows: large
+rows are no problem.
+"""
 
 from __future__ import annotations
 
@@ -32,16 +34,26 @@ class Measuring(LocalRunner):
             low, high = intent.load.range
             with self.store.base.snapshot() as snapshot:
                 batches = list(snapshot.scan(intent.tables[0], low, high))
-            rows = [pair for keys, values in batches for pair in zip(keys.to_pylist(), values.to_pylist(), strict=True)]
+            rows = [
+                pair
+                for keys, values in batches
+                for pair in zip(keys.to_pylist(), values.to_pylist(), strict=True)
+            ]
             assert sum(len(key) + len(value) for key, value in rows[:-1]) <= MAX_BYTES
         else:
-            blocks = [b for s, high in intent.high.items() for b in self.store.base.read_log(s, intent.low.get(s, 0), high)]
+            blocks = [
+                b
+                for s, high in intent.high.items()
+                for b in self.store.base.read_log(s, intent.low.get(s, 0), high)
+            ]
             assert len(blocks) == 1 or sum(map(size_of, blocks)) <= MAX_BYTES * OVERHEAD
         return super().run(intent)
 
 
 def size_of(block: LogBlock) -> int:
-    return sum(column.nbytes for column in (block.keys, block.values, block.before) if column is not None)
+    return sum(
+        column.nbytes for column in (block.keys, block.values, block.before) if column is not None
+    )
 
 
 def work_off(store: Store) -> int:
@@ -58,12 +70,21 @@ def work_off(store: Store) -> int:
 @pytest.mark.parametrize("url", ["memory:", "embedded"])
 def test_epochs_and_loading_steps_are_bounded_in_bytes(url: str, seed: int, tmp_path: Path) -> None:
     draw = random.Random(seed)
-    with belvedere.open(url if url == "memory:" else tmp_path / "d", slots=draw.choice([1, 3])) as db:
+    with belvedere.open(
+        url if url == "memory:" else tmp_path / "d", slots=draw.choice([1, 3])
+    ) as db:
         db.sql("CREATE TABLE t (id BIGINT, g BIGINT, s STRING, PRIMARY KEY (id))")
         table = db.table("t")
 
         def write() -> None:
-            rows = [{"id": draw.randrange(200), "g": draw.randrange(3), "s": "x" * draw.choice([0, 10, 3_000])} for _ in range(60)]
+            rows = [
+                {
+                    "id": draw.randrange(200),
+                    "g": draw.randrange(3),
+                    "s": "x" * draw.choice([0, 10, 3_000]),
+                }
+                for _ in range(60)
+            ]
             for row in rows[:30]:
                 table.put(row)
             table.put_many(rows[30:])
@@ -76,7 +97,10 @@ def test_epochs_and_loading_steps_are_bounded_in_bytes(url: str, seed: int, tmp_
         write()
         assert work_off(db.store) > 1
         for view, select in VIEWS.items():
-            assert db.sql(f"SELECT * FROM {view} ORDER BY 1").to_pylist() == db.sql(f"{select} ORDER BY 1").to_pylist()
+            assert (
+                db.sql(f"SELECT * FROM {view} ORDER BY 1").to_pylist()
+                == db.sql(f"{select} ORDER BY 1").to_pylist()
+            )
 
 
 def test_rows_of_a_megabyte_are_written_loaded_changed_and_deleted_in_parts(tmp_path: Path) -> None:
@@ -92,7 +116,10 @@ def test_rows_of_a_megabyte_are_written_loaded_changed_and_deleted_in_parts(tmp_
         assert sum(r.kind == LOAD for r in reports) > 1
         assert all(batch.nbytes < 64 * MEGABYTE for batch in table.batches())
         written = sum(db.store.base.end().values())
-        with pytest.raises(SqlError, match=r"more than 128 MiB: do it in parts, by ranges of the key. Nothing was changed"):
+        with pytest.raises(
+            SqlError,
+            match=r"more than 128 MiB: do it in parts, by ranges of the key. Nothing was changed",
+        ):
             db.sql("UPDATE t SET s = s || 'x'")
         with pytest.raises(SqlError, match="too large for one transaction: do it in parts"):
             db.sql("DELETE FROM t WHERE id >= 0")

@@ -30,7 +30,10 @@ def fill(db: Database) -> None:
 
 def test_a_store_full_of_log_is_usable_again_after_catching_up(tmp_path: Path) -> None:
     with belvedere.open(tmp_path / "d", slots=1, map_size=1 << 20, max_size=LARGEST) as db:
-        db.sql("CREATE TABLE t (id INT, s STRING, PRIMARY KEY (id)); CREATE MATERIALIZED VIEW v AS SELECT count(*) AS n FROM t")
+        db.sql(
+            "CREATE TABLE t (id INT, s STRING, PRIMARY KEY (id)); CREATE MATERIALIZED VIEW v AS"
+            " SELECT count(*) AS n FROM t"
+        )
         for _ in range(3):
             with pytest.raises(StoreFull, match="nothing was written"):
                 fill(db)
@@ -40,11 +43,15 @@ def test_a_store_full_of_log_is_usable_again_after_catching_up(tmp_path: Path) -
         assert db.view("v").get() == {"n": 10}
 
 
-def test_what_a_call_has_written_before_the_store_was_full_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_call_has_written_before_the_store_was_full_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("belvedere.table.BATCH", 50)
     with belvedere.open(tmp_path / "d", slots=1, map_size=1 << 20, max_size=LARGEST) as db:
         db.sql("CREATE TABLE t (id INT, s STRING, PRIMARY KEY (id))")
-        with pytest.raises(StoreFull, match=r"the first \d+ of 1,000 rows are written, the others are not") as raised:
+        with pytest.raises(
+            StoreFull, match=r"the first \d+ of 1,000 rows are written, the others are not"
+        ) as raised:
             db.table("t").put_many([{"id": number, "s": "x" * 10_000} for number in range(1000)])
         told = int(str(raised.value).split()[2])
         assert told % 50 == 0

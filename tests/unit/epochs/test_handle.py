@@ -1,4 +1,6 @@
-"""The handle of a pipeline: what stop and close promise, also when an epoch takes long and in a forked process."""
+"""The handle of a pipeline: what stop and close promise, also when an epoch takes long and in a
+forked process.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ from belvedere.errors import PipelineError, Timeout
 from tests.unit.epochs.held import LONG, MANY, Held
 
 
-def test_a_stop_that_takes_too_long_says_so_and_can_be_repeated(held_db: Database, held: Held) -> None:
+def test_a_stop_that_takes_too_long_says_so_and_can_be_repeated(
+    held_db: Database, held: Held
+) -> None:
     pipeline = held_db.start()
     assert held.entered.acquire(timeout=LONG)
     with pytest.raises(Timeout, match=r"after 0.01 s an epoch is still under way"):
@@ -30,7 +34,9 @@ def test_close_stops_every_pipeline_that_was_started(held_db: Database, held: He
     assert [p.status.message for p in pipelines] == ["stopped", "stopped"]
 
 
-def test_a_forked_process_closes_its_database_without_waiting_for_the_pipeline(held_db: Database, held: Held) -> None:
+def test_a_forked_process_closes_its_database_without_waiting_for_the_pipeline(
+    held_db: Database, held: Held
+) -> None:
     pipeline = held_db.start()
     assert held.entered.acquire(timeout=LONG)
     child = os.fork()
@@ -54,4 +60,9 @@ def test_objects_say_what_they_are(held_db: Database, held: Held) -> None:
     assert pipeline.await_termination(LONG)
     shown = [repr(found) for found in (held_db, held_db.table("t"), held_db.view("v"), pipeline)]
     url = held_db.store.url
-    assert shown == [f"<Database {url}>", f"<Table t of {url}>", f"<View v of {url}>", f"<Pipeline of {url}: stopped>"]
+    assert shown == [
+        f"<Database {url}>",
+        f"<Table t of {url}>",
+        f"<View v of {url}>",
+        f"<Pipeline of {url}: stopped>",
+    ]

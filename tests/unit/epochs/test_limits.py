@@ -1,4 +1,6 @@
-"""Arguments that make no sense are refused at the call, in words, and before Spark is started for them."""
+"""Arguments that make no sense are refused at the call, in words, and before Spark is started for
+them.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,10 @@ from belvedere.errors import BelvedereError, CatalogError, PipelineError, StoreE
 @pytest.fixture
 def db() -> Iterator[belvedere.Database]:
     with belvedere.open("memory:") as found:
-        found.sql("CREATE TABLE t (id BIGINT, PRIMARY KEY (id)); CREATE MATERIALIZED VIEW v AS SELECT count(*) AS n FROM t")
+        found.sql(
+            "CREATE TABLE t (id BIGINT, PRIMARY KEY (id)); CREATE MATERIALIZED VIEW v AS SELECT"
+            " count(*) AS n FROM t"
+        )
         found.table("t").put_many([{"id": i} for i in range(10)])
         yield found
 
@@ -36,7 +41,12 @@ def test_an_epoch_has_at_least_one_row(db: belvedere.Database, rows: Any) -> Non
 @pytest.mark.parametrize("seconds", NO_SECONDS)
 def test_a_timeout_is_a_number_of_seconds(db: belvedere.Database, seconds: Any) -> None:
     pipeline = db.start("available_now")
-    for call in (db.catch_up, pipeline.stop, pipeline.await_termination, lambda timeout: pipeline.await_position(1, timeout)):
+    for call in (
+        db.catch_up,
+        pipeline.stop,
+        pipeline.await_termination,
+        lambda timeout: pipeline.await_position(1, timeout),
+    ):
         with pytest.raises(PipelineError, match=r"timeout is .* use a number of seconds"):
             call(timeout=seconds)
     with pytest.raises(PipelineError, match="timeout is "), db.session(seconds):
@@ -44,14 +54,19 @@ def test_a_timeout_is_a_number_of_seconds(db: belvedere.Database, seconds: Any) 
     assert pipeline.await_termination(60)
 
 
-@pytest.mark.parametrize("trigger", [-1, -0.1, math.nan, math.inf, True, "-1 seconds", "soon", "99999999999999 hours", ["5"]])
+@pytest.mark.parametrize(
+    "trigger",
+    [-1, -0.1, math.nan, math.inf, True, "-1 seconds", "soon", "99999999999999 hours", ["5"]],
+)
 def test_a_trigger_is_an_interval(db: belvedere.Database, trigger: Any) -> None:
     with pytest.raises(PipelineError, match="trigger "):
         db.start(trigger)
     assert db.status().coordinator == ""
 
 
-def test_arguments_are_checked_before_spark_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_arguments_are_checked_before_spark_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def started(*_: object) -> None:
         raise AssertionError("Spark is not needed to refuse")
 
@@ -63,7 +78,10 @@ def test_arguments_are_checked_before_spark_starts(tmp_path: Path, monkeypatch: 
                 db.start(**arguments)
         with pytest.raises(PipelineError):
             db.catch_up(timeout=-1)
-        db.sql("CREATE TABLE t (id BIGINT, PRIMARY KEY (id)); CREATE MATERIALIZED VIEW v AS SELECT count(*) AS n FROM t")
+        db.sql(
+            "CREATE TABLE t (id BIGINT, PRIMARY KEY (id)); CREATE MATERIALIZED VIEW v AS SELECT"
+            " count(*) AS n FROM t"
+        )
         with pytest.raises(Timeout, match="a view is still being built"):
             db.catch_up(timeout=0)
         for call in (db.verify, db.repair):
@@ -79,7 +97,9 @@ def test_catching_up_with_no_time_gives_up_at_once_if_there_is_work(db: belveder
     assert db.catch_up(timeout=0) == []
 
 
-def test_after_its_time_catching_up_begins_no_epoch(db: belvedere.Database, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_after_its_time_catching_up_begins_no_epoch(
+    db: belvedere.Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
     db.catch_up()
     for number in range(100, 110):  # each a block of its own: an epoch has whole ones
         db.table("t").put({"id": number})
@@ -115,6 +135,8 @@ def test_a_database_is_opened_by_its_path(url: Any) -> None:
 
 @pytest.mark.parametrize("url", ["d", "memory:"])
 def test_an_unknown_option_is_named_with_those_that_exist(tmp_path: Path, url: str) -> None:
-    with pytest.raises(TypeError, match=r"'nope'.*spark, master, .* slots, map_size, max_size and read_only"):
+    with pytest.raises(
+        TypeError, match=r"'nope'.*spark, master, .* slots, map_size, max_size and read_only"
+    ):
         belvedere.open(tmp_path / url if url == "d" else url, nope=5)
     assert list(tmp_path.iterdir()) == []

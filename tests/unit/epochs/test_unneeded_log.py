@@ -1,4 +1,6 @@
-"""Operations that no view needs are passed over: their epoch is committed without a job, however long the log is."""
+"""Operations that no view needs are passed over: their epoch is committed without a job, however
+long the log is.
+"""
 
 from __future__ import annotations
 
@@ -68,17 +70,27 @@ def test_a_view_that_has_not_begun_to_load_needs_no_log(db: belvedere.Database) 
     db.sql(f"CREATE MATERIALIZED VIEW v AS {COUNTS}")
     db.catch_up(max_rows=1_000)
     t, u = (db.state().table(name).id for name in ("t", "u"))
-    assert ran(db, CHANGES)[0].tables == (u,)  # w is live, so its epochs are bounded, and read nothing of t
-    assert all(i.tables == (t, u) for i in ran(db, CHANGES) if i.loading and any(g.marks for g in i.loading))
+    # w is live, so its epochs are bounded, and read nothing of t
+    assert ran(db, CHANGES)[0].tables == (u,)
+    assert all(
+        i.tables == (t, u)
+        for i in ran(db, CHANGES)
+        if i.loading and any(g.marks for g in i.loading)
+    )
     assert sum(row["n"] for row in db.view("v").to_arrow().to_pylist()) == 2_000
 
 
-def test_a_view_that_takes_over_what_a_dropped_one_kept_still_needs_the_log(db: belvedere.Database) -> None:
+def test_a_view_that_takes_over_what_a_dropped_one_kept_still_needs_the_log(
+    db: belvedere.Database,
+) -> None:
     fill(db, "t", 300)
     db.sql("CREATE MATERIALIZED VIEW counts AS SELECT g, count(*) AS n FROM t GROUP BY g")
     db.catch_up()
     fill(db, "t", 100, start=300)
-    db.sql("CREATE MATERIALIZED VIEW sizes AS SELECT n, count(*) AS times FROM (SELECT g, count(*) AS n FROM t GROUP BY g) GROUP BY n")
+    db.sql(
+        "CREATE MATERIALIZED VIEW sizes AS SELECT n, count(*) AS times FROM (SELECT g, count(*) AS"
+        " n FROM t GROUP BY g) GROUP BY n"
+    )
     coordinator = db._coordinator(Settings())
     assert coordinator.acquire()
     report = coordinator.step()
@@ -89,5 +101,8 @@ def test_a_view_that_takes_over_what_a_dropped_one_kept_still_needs_the_log(db: 
     fill(db, "t", 100, start=400)
     db.catch_up()
     assert len(ran(db, CHANGES)) == 2
-    wanted = db.sql("SELECT n, count(*) AS times FROM (SELECT g, count(*) AS n FROM t GROUP BY g) GROUP BY n ORDER BY n").to_pylist()
+    wanted = db.sql(
+        "SELECT n, count(*) AS times FROM (SELECT g, count(*) AS n FROM t GROUP BY g) GROUP BY n"
+        " ORDER BY n"
+    ).to_pylist()
     assert db.sql("SELECT * FROM sizes ORDER BY n").to_pylist() == wanted

@@ -1,4 +1,6 @@
-"""An epoch that fails because of a view, however often it is run, is finished without that view once it is dropped."""
+"""An epoch that fails because of a view, however often it is run, is finished without that view
+once it is dropped.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ class Poisoned(LocalRunner):
     """Runs everything but epochs with the view `bad`."""
 
     def run(self, intent: Intent) -> list[Ack]:
-        bad = self.store.catalog.read(lambda t: [int(k.split("/")[1]) for k, v in t.scan("view/") if b'"bad"' in v])
+        bad = self.store.catalog.read(
+            lambda t: [int(k.split("/")[1]) for k, v in t.scan("view/") if b'"bad"' in v]
+        )
         if set(bad) & set(intent.views):
             raise PipelineError("the view is bad")
         return super().run(intent)
@@ -43,7 +47,9 @@ def db() -> Iterator[belvedere.Database]:
 
 
 def write(db: belvedere.Database, table: str, start: int) -> None:
-    db.table(table).put_many([{"k": k, "g": "uvw"[k % 3], "x": k} for k in range(start, start + 20)])
+    db.table(table).put_many(
+        [{"k": k, "g": "uvw"[k % 3], "x": k} for k in range(start, start + 20)]
+    )
 
 
 def coordinator(db: belvedere.Database, runner: type[LocalRunner]) -> Coordinator:
@@ -77,22 +83,29 @@ def check(db: belvedere.Database, good: str | None) -> None:
         pass
     if good is not None:
         wanted = db.sql(good).to_arrow().to_pylist()
-        assert sorted(map(repr, db.view("good").to_arrow().to_pylist())) == sorted(map(repr, wanted))
+        assert sorted(map(repr, db.view("good").to_arrow().to_pylist())) == sorted(
+            map(repr, wanted)
+        )
     assert db.store.catalog.read(lambda t: t.scan("garbage/")) == []
 
 
 @pytest.mark.parametrize("good", GOOD)
-def test_a_view_that_fails_while_it_is_loaded_can_be_dropped(db: belvedere.Database, good: str) -> None:
+def test_a_view_that_fails_while_it_is_loaded_can_be_dropped(
+    db: belvedere.Database, good: str
+) -> None:
     create(db, GOOD[good])
     passed = coordinator(db, Poisoned)
-    assert passed.step() is not None  # the log before the first view, which nobody needs and no job reads
+    # the log before the first view, which nobody needs and no job reads
+    assert passed.step() is not None
     passed.release()
     fail_then_drop(db)
     check(db, GOOD[good])
 
 
 @pytest.mark.parametrize("good", GOOD)
-def test_a_view_that_fails_in_the_middle_of_loading_can_be_dropped(db: belvedere.Database, good: str) -> None:
+def test_a_view_that_fails_in_the_middle_of_loading_can_be_dropped(
+    db: belvedere.Database, good: str
+) -> None:
     create(db, GOOD[good])
     started = coordinator(db, LocalRunner)
     for _ in range(3):

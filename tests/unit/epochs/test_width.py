@@ -1,4 +1,6 @@
-"""Width follows measured times: a task more where state takes the time, one task where reading does, or where little is to be done."""
+"""Width follows measured times: a task more where state takes the time, one task where reading
+does, or where little is to be done.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,10 @@ class Some:
 def taught(first: float, rest: float, plan: Any, tasks: int = 1) -> Width:
     """After some epochs in which level 0 and the rest took so many seconds in all."""
     width = Width(tasks=2)
-    acks = [Ack(1, 0, (0,), seconds={"read": first}), Ack(1, 1, (0,), seconds={"maintain": rest / 2, "write": rest / 2})]
+    acks = [
+        Ack(1, 0, (0,), seconds={"read": first}),
+        Ack(1, 1, (0,), seconds={"maintain": rest / 2, "write": rest / 2}),
+    ]
     for _ in range(12):
         width.learn(plan, tasks, acks)
     return width

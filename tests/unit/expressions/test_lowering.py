@@ -1,4 +1,6 @@
-"""What the lowering accepts, refuses and names; equality with Spark is the conformance test's business."""
+"""What the lowering accepts, refuses and names; equality with Spark is the conformance test's
+business.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,10 @@ def lowered(text: str) -> Typed:
 @pytest.fixture
 def connection() -> duckdb.DuckDBPyConnection:
     made = connect()
-    made.execute("CREATE TABLE t AS SELECT * FROM (VALUES (1, 0), (7, 2), (2147483647, 5), (NULL, 0)) AS v(i, z)")
+    made.execute(
+        "CREATE TABLE t AS SELECT * FROM (VALUES (1, 0), (7, 2), (2147483647, 5), (NULL, 0)) AS"
+        " v(i, z)"
+    )
     return made
 
 
@@ -136,7 +141,16 @@ def test_what_is_not_on_the_list_is_refused_by_name(text: str, construct: str) -
             "dt + l",
             "ts + 1",
         ),
-        *("nosuch + 1", "i LIKE 'a\\\\b'", "s LIKE 'a' ESCAPE 'ab'", "sqrt(s)", "1e999", "make_date(1, 2)", "i +", "b IN (1)"),
+        *(
+            "nosuch + 1",
+            "i LIKE 'a\\\\b'",
+            "s LIKE 'a' ESCAPE 'ab'",
+            "sqrt(s)",
+            "1e999",
+            "make_date(1, 2)",
+            "i +",
+            "b IN (1)",
+        ),
     ],
 )
 def test_wrong_types_and_names_are_errors_as_in_spark(text: str) -> None:
@@ -190,10 +204,17 @@ def test_a_doubled_quote_is_a_quote() -> None:
     assert lowered('"a""b"').literal == 'a"b'
 
 
-def test_a_raising_row_is_found_and_the_others_keep_their_values(connection: duckdb.DuckDBPyConnection) -> None:
+def test_a_raising_row_is_found_and_the_others_keep_their_values(
+    connection: duckdb.DuckDBPyConnection,
+) -> None:
     quotient = lowered("i / z")
     assert quotient.raises
-    assert values(connection, f"TRY({{'v': {quotient.sql}}}) IS NULL") == [True, False, False, False]
+    assert values(connection, f"TRY({{'v': {quotient.sql}}}) IS NULL") == [
+        True,
+        False,
+        False,
+        False,
+    ]
     with pytest.raises(duckdb.Error, match="DIVIDE_BY_ZERO"):
         values(connection, quotient.sql)
 
@@ -209,18 +230,27 @@ def test_a_raising_row_is_found_and_the_others_keep_their_values(connection: duc
         ("0 IN (0, 1 div z)", [True, True, True, True]),
     ],
 )
-def test_what_is_not_needed_is_not_evaluated(connection: duckdb.DuckDBPyConnection, text: str, expected: list[object]) -> None:
+def test_what_is_not_needed_is_not_evaluated(
+    connection: duckdb.DuckDBPyConnection, text: str, expected: list[object]
+) -> None:
     assert values(connection, lowered(text).sql) == expected
 
 
 @pytest.mark.parametrize("text", ["i + 1 > 5", "i + 1 = i + 1", "-(-(i + 1)) > 0"])
-def test_the_optimizer_does_not_hide_an_overflow(connection: duckdb.DuckDBPyConnection, text: str) -> None:
+def test_the_optimizer_does_not_hide_an_overflow(
+    connection: duckdb.DuckDBPyConnection, text: str
+) -> None:
     flags = values(connection, f"TRY({{'v': {lowered(text).sql}}}) IS NULL")
     assert flags == [False, False, True, False]
 
 
-@pytest.mark.parametrize("kind", ["INTEGER", "DOUBLE", "VARCHAR", "BLOB", "DATE", "TIMESTAMPTZ", "BOOLEAN", "DECIMAL(10,2)"])
-def test_an_error_can_be_raised_as_a_value_of_every_type(connection: duckdb.DuckDBPyConnection, kind: str) -> None:
+@pytest.mark.parametrize(
+    "kind",
+    ["INTEGER", "DOUBLE", "VARCHAR", "BLOB", "DATE", "TIMESTAMPTZ", "BOOLEAN", "DECIMAL(10,2)"],
+)
+def test_an_error_can_be_raised_as_a_value_of_every_type(
+    connection: duckdb.DuckDBPyConnection, kind: str
+) -> None:
     with pytest.raises(duckdb.Error, match="DIVIDE_BY_ZERO"):
         values(connection, raise_sql("DIVIDE_BY_ZERO", "z", kind))
 
@@ -259,11 +289,17 @@ def test_common_types_are_sparks() -> None:
             ("sum", DOUBLE, DOUBLE),
             ("avg", INT, DOUBLE),
         ),
-        *(("sum", decimal(10, 2), decimal(20, 2)), ("sum", decimal(35, 2), decimal(38, 2)), ("avg", decimal(10, 2), decimal(14, 6))),
+        *(
+            ("sum", decimal(10, 2), decimal(20, 2)),
+            ("sum", decimal(35, 2), decimal(38, 2)),
+            ("avg", decimal(10, 2), decimal(14, 6)),
+        ),
         *(("avg", decimal(38, 10), decimal(38, 14)), ("min", STRING, STRING), ("MAX", DATE, DATE)),
     ],
 )
-def test_aggregates_have_sparks_types(function: str, argument: SqlType | None, result: SqlType) -> None:
+def test_aggregates_have_sparks_types(
+    function: str, argument: SqlType | None, result: SqlType
+) -> None:
     assert aggregate_type(function, argument) == result
 
 

@@ -1,4 +1,6 @@
-"""For tests of operators with state: several slots in memory, random relations, and what has been emitted so far, checked."""
+"""For tests of operators with state: several slots in memory, random relations, and what has been
+emitted so far, checked.
+"""
 
 from __future__ import annotations
 
@@ -30,19 +32,29 @@ class Slots:
 
     def begin(self) -> None:
         self.epoch += 1
-        self.shards: list[Shard] = [self.state.shard(slot, self.epoch) for slot in range(self.count)]
+        self.shards: list[Shard] = [
+            self.state.shard(slot, self.epoch) for slot in range(self.count)
+        ]
 
     def step(self, operator: Origin, *ports: Sequence[pa.Table]) -> list[pa.Table]:
-        parts = [[table for changes in tables for table in operator.prepare(port, changes)] for port, tables in enumerate(ports)]
+        parts = [
+            [table for changes in tables for table in operator.prepare(port, changes)]
+            for port, tables in enumerate(ports)
+        ]
         found = []
         for slot, shard in enumerate(self.shards):
-            mine = [[here for table in tables if (here := self._of(slot, table)).num_rows] for tables in parts]
+            mine = [
+                [here for table in tables if (here := self._of(slot, table)).num_rows]
+                for tables in parts
+            ]
             if any(mine):
                 found += list(operator.step(shard, mine))
         return found
 
     def _of(self, slot: int, table: pa.Table) -> pa.Table:
-        return table.filter(pa.array(slots_of(table.column(KEY).combine_chunks(), self.count) == slot))
+        return table.filter(
+            pa.array(slots_of(table.column(KEY).combine_chunks(), self.count) == slot)
+        )
 
     def commit(self) -> None:
         for shard in self.shards:
@@ -57,14 +69,19 @@ class Slots:
             for slot, shard in enumerate(self.shards):
                 for table in operator.output(shard, low or b"", high):
                     keys = operator.state_key(table)
-                    assert all((low or b"") <= key and (high is None or key < high) for key in keys.to_pylist())
+                    assert all(
+                        (low or b"") <= key and (high is None or key < high)
+                        for key in keys.to_pylist()
+                    )
                     assert set(slots_of(keys, self.count).tolist()) <= {slot}
                     found.append(table)
         return found
 
 
 class Accumulated:
-    """The relation that emitted changes add up to; an identity has one row, and what is retracted is what was there."""
+    """The relation that emitted changes add up to; an identity has one row, and what is retracted
+    is what was there.
+    """
 
     def __init__(self) -> None:
         self.rows: dict[bytes, Row] = {}
@@ -73,7 +90,9 @@ class Accumulated:
         minus, plus = dict[bytes, Row](), dict[bytes, Row]()
         for table in tables:
             assert table.num_rows <= 100_000
-            for *row, weight, identity in _tuples(table.drop_columns([KEY]) if KEY in table.column_names else table):
+            for *row, weight, identity in _tuples(
+                table.drop_columns([KEY]) if KEY in table.column_names else table
+            ):
                 side = {-1: minus, 1: plus}[weight]
                 assert identity not in side
                 side[identity] = exact(row)
@@ -90,7 +109,9 @@ def exact(row: Sequence[Any]) -> Row:
 
 def bag(rows: Sequence[Row]) -> list[str]:
     """Rows as a sorted bag, as SQL compares them: -0.0 is 0.0."""
-    return sorted(repr(tuple("0.0" if v in ("-0.0", "0.0") else v for v in exact(row))) for row in rows)
+    return sorted(
+        repr(tuple("0.0" if v in ("-0.0", "0.0") else v for v in exact(row))) for row in rows
+    )
 
 
 def _tuples(table: pa.Table) -> list[Row]:
@@ -105,9 +126,17 @@ def added(tables: Sequence[pa.Table]) -> dict[bytes, Row]:
 
 
 class Relation:
-    """A random relation with identities; `change` moves some of its rows and says how, in batches of several producers."""
+    """A random relation with identities; `change` moves some of its rows and says how, in batches
+    of several producers.
+    """
 
-    def __init__(self, rng: random.Random, types: Sequence[SqlType], row: Callable[[random.Random], Row], size: int) -> None:
+    def __init__(
+        self,
+        rng: random.Random,
+        types: Sequence[SqlType],
+        row: Callable[[random.Random], Row],
+        size: int,
+    ) -> None:
         self.rng, self.types, self.row, self.size = rng, types, row, size
         self.rows: dict[int, Row] = {}
 
@@ -122,11 +151,19 @@ class Relation:
 
     def become(self, after: dict[int, Row]) -> list[pa.Table]:
         """All identities that differ, -1 before +1; which producer says what is random."""
-        touched = [n for n in sorted(self.rows.keys() | after.keys()) if self._image(self.rows, n) != self._image(after, n)]
+        touched = [
+            n
+            for n in sorted(self.rows.keys() | after.keys())
+            if self._image(self.rows, n) != self._image(after, n)
+        ]
         made: list[list[tuple[int, Row, int]]] = [[], []]
         for number in touched:
             batch = self.rng.choice(made)
-            batch += [(number, rows[number], weight) for rows, weight in ((self.rows, -1), (after, 1)) if number in rows]
+            batch += [
+                (number, rows[number], weight)
+                for rows, weight in ((self.rows, -1), (after, 1))
+                if number in rows
+            ]
         self.rows = after
         return [self._table(batch) for batch in made if batch]
 
@@ -134,13 +171,22 @@ class Relation:
         return exact(rows[number]) if number in rows else None
 
     def _table(self, batch: list[tuple[int, Row, int]]) -> pa.Table:
-        data = [pa.array([row[i] for _, row, _ in batch], kind.arrow) for i, kind in enumerate(self.types)]
-        meta = [pa.array([weight for *_, weight in batch], pa.int64()), ids([number for number, *_ in batch])]
+        data = [
+            pa.array([row[i] for _, row, _ in batch], kind.arrow)
+            for i, kind in enumerate(self.types)
+        ]
+        meta = [
+            pa.array([weight for *_, weight in batch], pa.int64()),
+            ids([number for number, *_ in batch]),
+        ]
         return pa.table([*data, *meta], schema=change_schema([kind.arrow for kind in self.types]))
 
     def table(self) -> pa.Table:
         """The rows themselves, with the identity as a number in column `n`."""
-        data = {f"c{i}": pa.array([row[i] for row in self.rows.values()], kind.arrow) for i, kind in enumerate(self.types)}
+        data = {
+            f"c{i}": pa.array([row[i] for row in self.rows.values()], kind.arrow)
+            for i, kind in enumerate(self.types)
+        }
         return pa.table({**data, "n": pa.array(list(self.rows), pa.int64())})
 
 

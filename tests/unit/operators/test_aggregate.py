@@ -42,7 +42,13 @@ _CALLS = (
 _AGGREGATE = Aggregate(_GROUPS, (STRING,), _ARGUMENTS, _CALLS, _ERRORS)
 _FEW_CALLS = (Call("count_rows", -1, BIGINT), Call("sum", 0, BIGINT, INT), Call("min", 0, INT, INT))
 _GLOBAL = Aggregate(_GROUPS, (), (Argument((0,), (INT,), "int", 2),), _FEW_CALLS, _ERRORS)
-_SUM = Aggregate(_GROUPS, (STRING,), (Argument((1,), (BIGINT,), "int"),), (Call("sum", 0, BIGINT, BIGINT),), _ERRORS)
+_SUM = Aggregate(
+    _GROUPS,
+    (STRING,),
+    (Argument((1,), (BIGINT,), "int"),),
+    (Call("sum", 0, BIGINT, BIGINT),),
+    _ERRORS,
+)
 
 Row = tuple[Any, ...]
 _ROW = st.tuples(
@@ -86,8 +92,15 @@ def printed(row: Row) -> str:
     return repr(tuple(v + 0.0 if isinstance(v, float) else v for v in row))
 
 
-@given(st.lists(st.lists(st.tuples(_ROW, st.booleans(), st.integers(0, 9)), min_size=1, max_size=8), max_size=5))
-def test_results_are_those_of_all_rows_computed_again(epochs: list[list[tuple[Row, bool, int]]]) -> None:
+@given(
+    st.lists(
+        st.lists(st.tuples(_ROW, st.booleans(), st.integers(0, 9)), min_size=1, max_size=8),
+        max_size=5,
+    )
+)
+def test_results_are_those_of_all_rows_computed_again(
+    epochs: list[list[tuple[Row, bool, int]]],
+) -> None:
     slot, kept, shown = OneSlot(), [], {}
     for epoch in epochs:
         batch = []
@@ -100,7 +113,8 @@ def test_results_are_those_of_all_rows_computed_again(epochs: list[list[tuple[Ro
         emitted = slot.step(_AGGREGATE, table(batch[:half]), table(batch[half:]))
         for row in sorted(rows_of(emitted.select([*columns(12), WEIGHT])), key=lambda r: r[-1]):
             if row[-1] < 0:
-                assert shown.pop(row[0]) == printed(row[1:-1])  # exactly what was shown is retracted
+                # exactly what was shown is retracted
+                assert shown.pop(row[0]) == printed(row[1:-1])
             else:
                 shown[row[0]] = printed(row[1:-1])
         groups = {r[0] for r in kept}

@@ -1,4 +1,6 @@
-"""Arrange keeps the rows that its changes add up to, under their key and in order, and passes on what really changed."""
+"""Arrange keeps the rows that its changes add up to, under their key and in order, and passes on
+what really changed.
+"""
 
 from __future__ import annotations
 
@@ -28,12 +30,16 @@ _VALUES: dict[str, list[Any]] = {
     "bigint": [None, -(2**63), 7],
     "double": [None, -math.inf, -1.5, 0.0, -0.0, math.nan],
 }
-_IDS = [b"\x00", b"\x00\x01a\x00", b"\x01a\x00", b"\x01a\x00\xfe", b"\x01b\x00", b"\xfe\x01a\x00"]  # codes of other operators among them
+# codes of other operators among them
+_IDS = [b"\x00", b"\x00\x01a\x00", b"\x01a\x00", b"\x01a\x00\xfe", b"\x01b\x00", b"\xfe\x01a\x00"]
 
 
 def table_of(types: tuple[SqlType, ...], rows: list[Change]) -> pa.Table:
     data = [pa.array([row[i] for row, _, _ in rows], kind.arrow) for i, kind in enumerate(types)]
-    meta = [pa.array([w for _, w, _ in rows], pa.int64()), pa.array([i for _, _, i in rows], pa.binary())]
+    meta = [
+        pa.array([w for _, w, _ in rows], pa.int64()),
+        pa.array([i for _, _, i in rows], pa.binary()),
+    ]
     return pa.table([*data, *meta], names=[*columns(len(types)), WEIGHT, ID])
 
 
@@ -61,7 +67,11 @@ class OneSlot:
     def step(self, *batches: list[Change]) -> list[pa.Table]:
         self.epoch += 1
         shard = self.store.state.shard(0, self.epoch)
-        parts = [part for rows in batches for part in self.arrange.prepare(0, table_of(self.arrange.types, rows))]
+        parts = [
+            part
+            for rows in batches
+            for part in self.arrange.prepare(0, table_of(self.arrange.types, rows))
+        ]
         emitted = list(self.arrange.step(_Checking(shard), [parts]))
         shard.commit()
         return emitted
@@ -80,13 +90,21 @@ def listed(table: pa.Table, weight: int) -> list[tuple[bytes, bytes, str]]:
     """State key, identity and row of the changes of a weight."""
     data = [column.to_pylist() for column in table.drop_columns([WEIGHT, ID, KEY]).columns]
     rows = [bits(tuple(column[i] for column in data)) for i in range(table.num_rows)]
-    meta = zip(table.column(KEY).to_pylist(), table.column(ID).to_pylist(), rows, table.column(WEIGHT).to_pylist(), strict=True)
+    meta = zip(
+        table.column(KEY).to_pylist(),
+        table.column(ID).to_pylist(),
+        rows,
+        table.column(WEIGHT).to_pylist(),
+        strict=True,
+    )
     return [(key, ident, row) for key, ident, row, w in meta if w == weight]
 
 
 def random_arrange(rng: random.Random) -> Arrange:
     kinds = [INT, BIGINT, STRING, DOUBLE]
-    key, order, rest = (tuple(rng.choice(kinds) for _ in range(rng.randint(0, 2))) for _ in range(3))
+    key, order, rest = (
+        tuple(rng.choice(kinds) for _ in range(rng.randint(0, 2))) for _ in range(3)
+    )
     unique = rng.random() < 0.25
     descending = () if unique else tuple(rng.random() < 0.5 for _ in order)
     return Arrange(1, (*key, *order, *rest), len(key), descending, unique)
@@ -94,7 +112,10 @@ def random_arrange(rng: random.Random) -> Arrange:
 
 def normal(arrange: Arrange, row: Row) -> Row:
     """The row as it is emitted: its key columns as a key says them."""
-    return (*KeyCodec(arrange.types[: arrange.key]).decode_one(key_of(arrange, row)), *row[arrange.key :])
+    return (
+        *KeyCodec(arrange.types[: arrange.key]).decode_one(key_of(arrange, row)),
+        *row[arrange.key :],
+    )
 
 
 def key_of(arrange: Arrange, row: Row) -> bytes:
@@ -102,18 +123,26 @@ def key_of(arrange: Arrange, row: Row) -> bytes:
 
 
 def compare(arrange: Arrange, one: tuple[bytes, Row], other: tuple[bytes, Row]) -> int:
-    """The plain order: by key, then ascending with NULL first, descending with NULL last, then by identity."""
-    sort_keys: list[tuple[Any, Any, bool]] = [(key_of(arrange, one[1]), key_of(arrange, other[1]), False)]
+    """The plain order: by key, then ascending with NULL first, descending with NULL last, then by
+    identity.
+    """
+    sort_keys: list[tuple[Any, Any, bool]] = [
+        (key_of(arrange, one[1]), key_of(arrange, other[1]), False)
+    ]
     for i, descending in enumerate(arrange.order, arrange.key):
         codec = KeyCodec((arrange.types[i],))
-        sort_keys.append((codec.encode_one([one[1][i]]), codec.encode_one([other[1][i]]), descending))
+        sort_keys.append(
+            (codec.encode_one([one[1][i]]), codec.encode_one([other[1][i]]), descending)
+        )
     for a, b, descending in [*sort_keys, (one[0], other[0], False)]:
         if a != b:
             return -1 if (a < b) != descending else 1
     return 0
 
 
-def random_step(rng: random.Random, arrange: Arrange, rows: dict[bytes, Row]) -> tuple[list[Change], dict[bytes, Row]]:
+def random_step(
+    rng: random.Random, arrange: Arrange, rows: dict[bytes, Row]
+) -> tuple[list[Change], dict[bytes, Row]]:
     new = dict(rows)
     for ident in rng.sample(_IDS, rng.randint(1, 4)):
         new.pop(ident, None)
@@ -135,7 +164,9 @@ def random_step(rng: random.Random, arrange: Arrange, rows: dict[bytes, Row]) ->
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_what_is_kept_and_emitted_is_what_the_changes_add_up_to(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_kept_and_emitted_is_what_the_changes_add_up_to(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rng = random.Random(seed)
     monkeypatch.setattr("belvedere.operators.arrange.BATCH", 2 if seed % 2 else 100_000)
     for _ in range(25):
@@ -145,9 +176,16 @@ def test_what_is_kept_and_emitted_is_what_the_changes_add_up_to(seed: int, monke
             changes, new = random_step(rng, arrange, rows)
             half = rng.randint(0, len(changes))
             emitted = slot.step(changes[:half], changes[half:])
-            old, after = ({i: (key_of(arrange, r), i, bits(normal(arrange, r))) for i, r in rs.items()} for rs in (rows, new))
-            assert [r for t in emitted for r in listed(t, -1)] == sorted(old[i] for i in old if old[i] != after.get(i))
-            assert [r for t in emitted for r in listed(t, 1)] == sorted(after[i] for i in after if after[i] != old.get(i))
+            old, after = (
+                {i: (key_of(arrange, r), i, bits(normal(arrange, r))) for i, r in rs.items()}
+                for rs in (rows, new)
+            )
+            assert [r for t in emitted for r in listed(t, -1)] == sorted(
+                old[i] for i in old if old[i] != after.get(i)
+            )
+            assert [r for t in emitted for r in listed(t, 1)] == sorted(
+                after[i] for i in after if after[i] != old.get(i)
+            )
             rows = new
             in_order = sorted(rows.items(), key=cmp_to_key(partial(compare, arrange)))
             expected = [after[i] for i, _ in in_order]
@@ -178,13 +216,25 @@ def test_in_unique_mode_a_key_goes_from_one_identity_to_another_in_one_epoch() -
 def test_rows_and_presence_are_read_without_what_is_gone() -> None:
     arrange = Arrange(1, (STRING, INT), 1)
     slot = OneSlot(arrange)
-    slot.step([((k, i), 1, b"%d" % i) for k in ("a", "b", "c") for i in range({"a": 1, "b": 3, "c": 2}[k])])
+    slot.step(
+        [
+            ((k, i), 1, b"%d" % i)
+            for k in ("a", "b", "c")
+            for i in range({"a": 1, "b": 3, "c": 2}[k])
+        ]
+    )
     shard = slot.store.state.shard(0, 2)
     keys = arrange.keys.encode([pa.array(["a", "b", "c", "d"])])
-    gone_rows = arrange.prepare(0, table_of(arrange.types, [(("a", 0), -1, b"0"), (("b", 1), -1, b"1"), (("b", 0), -1, b"0")]))[0]
+    gone_rows = arrange.prepare(
+        0,
+        table_of(arrange.types, [(("a", 0), -1, b"0"), (("b", 1), -1, b"1"), (("b", 0), -1, b"0")]),
+    )[0]
     gone = Gone(np.array([0, 1, 1]), arrange.record_key(gone_rows), np.array([1, 2, 0, 0]))
     wanted = np.array([0, 1, 3])
-    found = [(rows.place.tolist(), rows.rest[0].to_pylist(), rows.ids.to_pylist()) for rows in arrange.rows(shard, keys, wanted, gone)]
+    found = [
+        (rows.place.tolist(), rows.rest[0].to_pylist(), rows.ids.to_pylist())
+        for rows in arrange.rows(shard, keys, wanted, gone)
+    ]
     assert found == [([1], [2], [b"2"])]
     assert arrange.present(shard, keys, wanted, gone).tolist() == [False, True, False, False]
     assert arrange.present(shard, keys, wanted).tolist() == [True, True, False, False]

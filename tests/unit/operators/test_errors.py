@@ -12,7 +12,10 @@ _TABLE = 5
 
 def record(slot: OneSlot, *rows: tuple[bytes, int, int]) -> int:
     shard = slot.shard()
-    columns = [pa.array([r[i] for r in rows], kind) for i, kind in enumerate((pa.binary(), pa.int64(), pa.int32()))]
+    columns = [
+        pa.array([r[i] for r in rows], kind)
+        for i, kind in enumerate((pa.binary(), pa.int64(), pa.int32()))
+    ]
     count = record_errors(shard, _TABLE, error_rows(*columns))
     shard.commit()
     assert COUNT.unpack(slot.records(_TABLE)[COUNTER])[0] == count
@@ -22,7 +25,10 @@ def record(slot: OneSlot, *rows: tuple[bytes, int, int]) -> int:
 def test_an_error_comes_and_goes_with_its_row() -> None:
     slot = OneSlot()
     assert record(slot, (b"a", 1, 0), (b"b", 1, 2)) == 2
-    assert {k: COUNT.unpack(v) for k, v in slot.records(_TABLE).items() if k != COUNTER} == {ROW + b"a": (1, 0), ROW + b"b": (1, 2)}
+    assert {k: COUNT.unpack(v) for k, v in slot.records(_TABLE).items() if k != COUNTER} == {
+        ROW + b"a": (1, 0),
+        ROW + b"b": (1, 2),
+    }
     assert record(slot, (b"a", -1, 0)) == 1
     assert record(slot, (b"b", -1, 2)) == 0
     assert list(slot.records(_TABLE)) == [COUNTER]

@@ -13,7 +13,9 @@ from belvedere.operators import exact
 
 _TINY = 5e-324
 _FINITE = st.one_of(
-    st.sampled_from([0.0, -0.0, _TINY, -_TINY, 2.2250738585072014e-308, 1e308, -1e308, 0.1, 1.0, 2.0**53]),
+    st.sampled_from(
+        [0.0, -0.0, _TINY, -_TINY, 2.2250738585072014e-308, 1e308, -1e308, 0.1, 1.0, 2.0**53]
+    ),
     st.floats(allow_nan=False, allow_infinity=False),
 )
 _ANY = st.one_of(_FINITE, st.sampled_from([math.nan, math.inf, -math.inf]))
@@ -22,7 +24,10 @@ rows = st.lists(st.tuples(_FINITE, st.integers(-3, 3)), max_size=30)
 
 
 def total(found: Rows) -> exact.Total:
-    values, weights = np.array([v for v, _ in found], np.float64), np.array([w for _, w in found], np.int64)
+    values, weights = (
+        np.array([v for v, _ in found], np.float64),
+        np.array([w for _, w in found], np.int64),
+    )
     return exact.group_totals(np.zeros(len(found), np.int64), 1, values, weights)[0]
 
 
@@ -41,7 +46,13 @@ def test_the_double_is_the_exact_sum_rounded_once(values: list[float]) -> None:
         expected = math.fsum(values)
     except OverflowError:  # fsum gives up on intermediate sums that are too large
         wide = fraction([(v, 1) for v in values])
-        expected = float(wide) if abs(wide) < Fraction(2) ** 1024 - Fraction(2) ** 970 else math.inf if wide > 0 else -math.inf
+        expected = (
+            float(wide)
+            if abs(wide) < Fraction(2) ** 1024 - Fraction(2) ** 970
+            else math.inf
+            if wide > 0
+            else -math.inf
+        )
     assert exact.to_double(total([(v, 1) for v in values])) == expected
 
 
@@ -52,7 +63,10 @@ def test_the_order_of_rows_does_not_matter(found: Rows, random: object) -> None:
     assert total(shuffled) == total(found)
 
 
-@given(st.lists(st.tuples(_ANY, st.integers(-3, 3)), max_size=20), st.lists(st.tuples(_ANY, st.integers(1, 3)), max_size=20))
+@given(
+    st.lists(st.tuples(_ANY, st.integers(-3, 3)), max_size=20),
+    st.lists(st.tuples(_ANY, st.integers(1, 3)), max_size=20),
+)
 def test_what_is_taken_away_again_cancels_exactly(kept: Rows, gone: Rows) -> None:
     assert exact.add(total(kept + gone), total([(v, -w) for v, w in gone])) == total(kept)
 
@@ -72,7 +86,10 @@ def test_totals_are_packed_without_loss(found: Rows) -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 3), _FINITE), max_size=40))
 def test_groups_do_not_mix(found: list[tuple[int, float]]) -> None:
-    codes, values = np.array([c for c, _ in found], np.int64), np.array([v for _, v in found], np.float64)
+    codes, values = (
+        np.array([c for c, _ in found], np.int64),
+        np.array([v for _, v in found], np.float64),
+    )
     totals = exact.group_totals(codes, 4, values, np.ones(len(found), np.int64))
     assert totals == [total([(v, 1) for c, v in found if c == g]) for g in range(4)]
 

@@ -12,9 +12,14 @@ from hypothesis import strategies as st
 
 from belvedere.operators.grouping import Int128, group, group_count, group_sum, wide_sum
 
-_INT64 = st.one_of(st.sampled_from([0, 1, -1, 2**63 - 1, -(2**63), 2**32, -(2**32), 2**31]), st.integers(-(2**63), 2**63 - 1))
+_INT64 = st.one_of(
+    st.sampled_from([0, 1, -1, 2**63 - 1, -(2**63), 2**32, -(2**32), 2**31]),
+    st.integers(-(2**63), 2**63 - 1),
+)
 _LIMIT = 10**28 - 1
-_UNSCALED = st.one_of(st.sampled_from([0, 1, -1, _LIMIT, -_LIMIT, 2**64, -(2**64)]), st.integers(-_LIMIT, _LIMIT))
+_UNSCALED = st.one_of(
+    st.sampled_from([0, 1, -1, _LIMIT, -_LIMIT, 2**64, -(2**64)]), st.integers(-_LIMIT, _LIMIT)
+)
 _WEIGHTS = st.one_of(st.sampled_from([1, -1]), st.integers(-5, 5))
 
 
@@ -29,7 +34,10 @@ def python(value: Int128) -> list[int]:
 def decimals(values: list[int | None], scale: int) -> pa.Array:
     with localcontext() as context:
         context.prec = 60
-        return pa.array([None if v is None else Decimal(v).scaleb(-scale) for v in values], pa.decimal128(38, scale))
+        return pa.array(
+            [None if v is None else Decimal(v).scaleb(-scale) for v in values],
+            pa.decimal128(38, scale),
+        )
 
 
 def sums(rows: list[tuple[int, int, int]]) -> list[int]:
@@ -52,8 +60,14 @@ def test_sums_of_decimals_of_28_digits_are_exact(rows: list[tuple[int, int, int]
     assert python(group_sum(codes, 3, values, weights)) == sums(rows)
 
 
-@given(st.lists(st.tuples(st.integers(0, 2), st.integers(-(10**38) + 1, 10**38 - 1), _WEIGHTS), max_size=40))
-def test_sums_of_decimals_of_38_digits_are_exact_beyond_128_bits(rows: list[tuple[int, int, int]]) -> None:
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 2), st.integers(-(10**38) + 1, 10**38 - 1), _WEIGHTS), max_size=40
+    )
+)
+def test_sums_of_decimals_of_38_digits_are_exact_beyond_128_bits(
+    rows: list[tuple[int, int, int]],
+) -> None:
     codes, weights = ints([r[0] for r in rows]), ints([r[2] for r in rows])
     values = Int128.from_decimal(decimals([r[1] for r in rows], 3))
     once = wide_sum(codes, 3, values, weights)
@@ -61,7 +75,9 @@ def test_sums_of_decimals_of_38_digits_are_exact_beyond_128_bits(rows: list[tupl
     assert (once + once).to_integers() == [2 * total for total in sums(rows)]
     narrow, fits = once.narrowed()
     assert fits.tolist() == [-(2**127) <= total < 2**127 for total in sums(rows)]
-    assert [v for v, ok in zip(python(narrow), fits, strict=True) if ok] == [t for t in sums(rows) if -(2**127) <= t < 2**127]
+    assert [v for v, ok in zip(python(narrow), fits, strict=True) if ok] == [
+        t for t in sums(rows) if -(2**127) <= t < 2**127
+    ]
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), _INT64, st.integers(-(2**30), 2**30)), max_size=10))

@@ -1,4 +1,6 @@
-"""Join against the same join in DuckDB: random relations, random changes of both sides, epoch by epoch."""
+"""Join against the same join in DuckDB: random relations, random changes of both sides, epoch by
+epoch.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,13 @@ _VALUES: dict[str, list[Any]] = {
 }
 _KEYS: list[tuple[SqlType, ...]] = [(STRING,), (INT, STRING), (DOUBLE,), ()]
 _REST: list[tuple[SqlType, ...]] = [(INT, STRING), (INT,), ()]
-_SQL = {"inner": "JOIN", "left": "LEFT JOIN", "full": "FULL JOIN", "semi": "SEMI JOIN", "anti": "ANTI JOIN"}
+_SQL = {
+    "inner": "JOIN",
+    "left": "LEFT JOIN",
+    "full": "FULL JOIN",
+    "semi": "SEMI JOIN",
+    "anti": "ANTI JOIN",
+}
 
 
 def identity(i: int) -> bytes:
@@ -57,7 +65,9 @@ class Side:
     before: Relation = field(default_factory=dict)
 
     def change(self, rng: random.Random) -> None:
-        """Some rows are deleted, updated, moved to another key, or inserted again; in unique mode a key never has two."""
+        """Some rows are deleted, updated, moved to another key, or inserted again; in unique mode a
+        key never has two.
+        """
         self.before = dict(self.rows)
         for _ in range(rng.randint(0, 5)):
             ident = identity(rng.randrange(8))
@@ -67,7 +77,9 @@ class Side:
                 if ident in self.before and rng.random() < 0.5:  # the same key as before
                     row = (*self.before[ident][: self.arrange.key], *row[self.arrange.key :])
                 if self.arrange.unique:
-                    self.rows = {i: r for i, r in self.rows.items() if self.key_of(r) != self.key_of(row)}
+                    self.rows = {
+                        i: r for i, r in self.rows.items() if self.key_of(r) != self.key_of(row)
+                    }
                 self.rows[ident] = row
 
     def key_of(self, row: Row) -> bytes:
@@ -79,7 +91,9 @@ class Side:
         for ident in {**self.before, **self.rows}:
             old, new = self.before.get(ident), self.rows.get(ident)
             if old != new or rng.random() < 0.1:
-                found += [(old, -1, ident)] * (old is not None) + [(new, +1, ident)] * (new is not None)
+                found += [(old, -1, ident)] * (old is not None) + [(new, +1, ident)] * (
+                    new is not None
+                )
         rng.shuffle(found)
         half = rng.randint(0, len(found))
         return [table_of(self.arrange.types, part) for part in (found[:half], found[half:])]
@@ -92,7 +106,10 @@ class Side:
 
 def table_of(types: tuple[SqlType, ...], rows: list[Any]) -> pa.Table:
     data = [pa.array([row[i] for row, _, _ in rows], kind.arrow) for i, kind in enumerate(types)]
-    meta = [pa.array([w for _, w, _ in rows], pa.int64()), pa.array([i for _, _, i in rows], pa.binary())]
+    meta = [
+        pa.array([w for _, w, _ in rows], pa.int64()),
+        pa.array([i for _, _, i in rows], pa.binary()),
+    ]
     return pa.table([*data, *meta], names=[*columns(len(types)), WEIGHT, ID])
 
 
@@ -111,16 +128,29 @@ class World:
         mine = self._by_slot(self.join.left, left), self._by_slot(self.join.right, right)
         for slot in range(self.store.state.slots):
             shard = self.store.state.shard(slot, self.epoch)
-            arranged = [list(self.join.left.step(shard, [mine[0][slot]]))] if any(t.num_rows for t in mine[0][slot]) else [[]]
+            arranged = (
+                [list(self.join.left.step(shard, [mine[0][slot]]))]
+                if any(t.num_rows for t in mine[0][slot])
+                else [[]]
+            )
             if self.join.left == self.join.right:
                 arranged *= 2
             else:
-                arranged.append(list(self.join.right.step(shard, [mine[1][slot]])) if any(t.num_rows for t in mine[1][slot]) else [])
+                arranged.append(
+                    list(self.join.right.step(shard, [mine[1][slot]]))
+                    if any(t.num_rows for t in mine[1][slot])
+                    else []
+                )
             if any(arranged):
-                parts = [[p for t in tables for p in self.join.prepare(port, t)] for port, tables in enumerate(arranged)]
+                parts = [
+                    [p for t in tables for p in self.join.prepare(port, t)]
+                    for port, tables in enumerate(arranged)
+                ]
                 emitted = list(self.join.step(shard, parts))
                 for table in emitted:
-                    assert set(slots_of(self.join.state_key(table), self.store.state.slots).tolist()) <= {slot}
+                    assert set(
+                        slots_of(self.join.state_key(table), self.store.state.slots).tolist()
+                    ) <= {slot}
                 found += emitted
             shard.commit()
         return found
@@ -129,14 +159,22 @@ class World:
         prepared = [part for table in tables for part in arrange.prepare(0, table)]
         count = self.store.state.slots
         slots = [slots_of(part.column(KEY).combine_chunks(), count) for part in prepared]
-        return [[part.filter(pa.array(place == slot)) for part, place in zip(prepared, slots, strict=True)] for slot in range(count)]
+        return [
+            [
+                part.filter(pa.array(place == slot))
+                for part, place in zip(prepared, slots, strict=True)
+            ]
+            for slot in range(count)
+        ]
 
     def output(self, bounds: list[bytes]) -> Relation:
         """The whole result, read range by range."""
         found: Relation = {}
         for low, high in zip([b"", *bounds], [*bounds, None], strict=True):
             for slot in range(self.store.state.slots):
-                for table in self.join.output(self.store.state.shard(slot, self.epoch + 1), low, high):
+                for table in self.join.output(
+                    self.store.state.shard(slot, self.epoch + 1), low, high
+                ):
                     for state_key in self.join.state_key(table).to_pylist():
                         assert low <= state_key
                         assert high is None or state_key < high
@@ -150,11 +188,15 @@ class World:
 def records(table: pa.Table) -> list[tuple[int, bytes, Row]]:
     data = [column.to_pylist() for column in table.drop_columns([WEIGHT, ID]).columns]
     rows = [tuple(shown(column[i]) for column in data) for i in range(table.num_rows)]
-    return list(zip(table.column(WEIGHT).to_pylist(), table.column(ID).to_pylist(), rows, strict=True))
+    return list(
+        zip(table.column(WEIGHT).to_pylist(), table.column(ID).to_pylist(), rows, strict=True)
+    )
 
 
 def accumulate(result: Relation, emitted: list[pa.Table]) -> None:
-    """Apply changes as a consumer would; an identity goes at most once, as it was, and comes at most once."""
+    """Apply changes as a consumer would; an identity goes at most once, as it was, and comes at
+    most once.
+    """
     changes = [change for table in emitted for change in records(table)]
     for sign in (-1, 1):
         mine = [ident for weight, ident, _ in changes if weight == sign]
@@ -167,15 +209,25 @@ def accumulate(result: Relation, emitted: list[pa.Table]) -> None:
             result[ident] = row
 
 
-def in_duckdb(connection: duckdb.DuckDBPyConnection, join: Join, left: Side, right: Side) -> Relation:
+def in_duckdb(
+    connection: duckdb.DuckDBPyConnection, join: Join, left: Side, right: Side
+) -> Relation:
     key, rest = join.left.key, [f"l.c{i}" for i in range(join.left.key, len(join.left.types))]
-    equal = [f"l.c{i} IS NOT DISTINCT FROM r.c{i}" if safe else f"l.c{i} = r.c{i}" for i, safe in enumerate(join.null_safe)]
+    equal = [
+        f"l.c{i} IS NOT DISTINCT FROM r.c{i}" if safe else f"l.c{i} = r.c{i}"
+        for i, safe in enumerate(join.null_safe)
+    ]
     beyond = [f"r.c{i}" for i in range(key, len(join.right.types))]
-    condition = " AND ".join([*equal, *([f"({residual(join, rest + beyond)})"] if join.condition else [])]) or "TRUE"
+    condition = (
+        " AND ".join([*equal, *([f"({residual(join, rest + beyond)})"] if join.condition else [])])
+        or "TRUE"
+    )
     if join.filters:
         wanted = ", ".join([*(f"l.c{i}" for i in range(key)), *rest, "l.id", "NULL"])
     else:
-        wanted = ", ".join([*(f"COALESCE(l.c{i}, r.c{i})" for i in range(key)), *rest, *beyond, "l.id", "r.id"])
+        wanted = ", ".join(
+            [*(f"COALESCE(l.c{i}, r.c{i})" for i in range(key)), *rest, *beyond, "l.id", "r.id"]
+        )
     l, r = left.relation(), right.relation()  # noqa: E741, F841  # DuckDB finds them by name
     found = connection.sql(f"SELECT {wanted} FROM l {_SQL[join.kind]} r ON {condition}").fetchall()
     return {ident(join, *row[-2:]): tuple(map(shown, row[:-2])) for row in found}
@@ -210,14 +262,29 @@ def random_join(rng: random.Random) -> Join:
         identity = "right"
     rest = len(left.types)
     condition = None
-    if kind != "inner" and rng.random() < 0.5 and len(left.types) > len(key) and len(right.types) > len(key):
-        sql = rng.choice(['"c{a}" < "c{b}"', '"c{a}" = "c{b}"', '"c{a}" <= 1', '"c{b}" > 0 AND "c{a}" IS NOT NULL', "FALSE"])
+    if (
+        kind != "inner"
+        and rng.random() < 0.5
+        and len(left.types) > len(key)
+        and len(right.types) > len(key)
+    ):
+        sql = rng.choice(
+            [
+                '"c{a}" < "c{b}"',
+                '"c{a}" = "c{b}"',
+                '"c{a}" <= 1',
+                '"c{b}" > 0 AND "c{a}" IS NOT NULL',
+                "FALSE",
+            ]
+        )
         condition = Expression(sql.format(a=len(key), b=rest), BOOLEAN, "")
     return Join(kind, left, right, tuple(rng.random() < 0.3 for _ in key), condition, identity)
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_the_accumulated_output_is_the_join_of_both_relations_after_every_epoch(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_accumulated_output_is_the_join_of_both_relations_after_every_epoch(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rng, connection = random.Random(seed), duckdb.connect(config={"threads": 1})
     for module in ("arrange", "join") if seed % 2 else ():  # every other time in small batches
         monkeypatch.setattr(f"belvedere.operators.{module}.BATCH", 5)
@@ -234,10 +301,13 @@ def test_the_accumulated_output_is_the_join_of_both_relations_after_every_epoch(
             emitted = world.step(*changes)
             accumulate(result, emitted)
             assert result == in_duckdb(connection, join, left, right), join
-        assert list(map(records, world.attempt(*changes))) == list(map(records, emitted))  # a second attempt of the epoch
+        # a second attempt of the epoch
+        assert list(map(records, world.attempt(*changes))) == list(map(records, emitted))
         keys = sorted({side.key_of(row) for side in (left, right) for row in side.rows.values()})
         bounds = rng.sample(keys, min(len(keys), 2))
-        bounds = sorted({rng.choice([bound, bound + b"\x00", bound[:-1]]) for bound in bounds} - {b""})
+        bounds = sorted(
+            {rng.choice([bound, bound + b"\x00", bound[:-1]]) for bound in bounds} - {b""}
+        )
         assert world.output([]) == result
         assert world.output(bounds) == result
 
@@ -246,7 +316,11 @@ def test_pairs_are_all_pairs_of_equal_keys_in_batches() -> None:
     rng = np.random.default_rng(1)
     for batch in (1, 3, 1000):
         place, others = rng.integers(0, 6, 20), np.sort(rng.integers(0, 6, 15))
-        found = [pair for a, b in pairs(place, Index.of(others, 6), batch) for pair in zip(a.tolist(), b.tolist(), strict=True)]
+        found = [
+            pair
+            for a, b in pairs(place, Index.of(others, 6), batch)
+            for pair in zip(a.tolist(), b.tolist(), strict=True)
+        ]
         assert found == [(i, j) for i in range(20) for j in range(15) if place[i] == others[j]]
         assert all(len(a) <= batch for a, _ in pairs(place, Index.of(others, 6), batch))
 
@@ -255,13 +329,18 @@ def numbered(count: int, key: Any, value: Any, weight: int = 1) -> pa.Table:
     """`count` rows of a key, with the same value and with identities of their own."""
     ids = KeyCodec((INT,)).encode([pa.array(np.arange(count, dtype=np.int32))])
     data = [pa.array([key] * count, pa.string()), pa.array([value] * count, pa.int64())]
-    return pa.table([*data, pa.array(np.full(count, weight, np.int64)), ids], names=["c0", "c1", WEIGHT, ID])
+    return pa.table(
+        [*data, pa.array(np.full(count, weight, np.int64)), ids], names=["c0", "c1", WEIGHT, ID]
+    )
 
 
 def test_a_row_that_matches_very_many_is_joined_batch_by_batch(tmp_path: Path) -> None:
     rows = 300_000
     left, right = Arrange(1, (STRING, BIGINT), 1), Arrange(2, (STRING, BIGINT), 1, unique=True)
-    world = World(EmbeddedStore.open(str(tmp_path), slots=1, map_size=1 << 28), Join("left", left, right, (False,), None, "left"))
+    world = World(
+        EmbeddedStore.open(str(tmp_path), slots=1, map_size=1 << 28),
+        Join("left", left, right, (False,), None, "left"),
+    )
     updated = pa.concat_tables([numbered(1, "x", 1, -1), numbered(1, "x", 2)])
     steps: list[tuple[tuple[pa.Table, pa.Table], list[Row]]] = [
         ((numbered(rows, "x", 7), numbered(1, "x", 1)), [(1, 7, 1)]),
@@ -272,9 +351,12 @@ def test_a_row_that_matches_very_many_is_joined_batch_by_batch(tmp_path: Path) -
         emitted = world.step([of_left], [of_right])
         assert max(table.num_rows for table in emitted) <= 100_000
         found = pa.concat_tables(emitted)
-        counted = found.group_by([WEIGHT, "c1", "c2"]).aggregate([(ID, "count_distinct"), (ID, "count")])
+        counted = found.group_by([WEIGHT, "c1", "c2"]).aggregate(
+            [(ID, "count_distinct"), (ID, "count")]
+        )
         assert sorted(counted.to_pylist(), key=lambda row: row[WEIGHT]) == [
-            {WEIGHT: weight, "c1": a, "c2": b, f"{ID}_count_distinct": rows, f"{ID}_count": rows} for weight, a, b in expected
+            {WEIGHT: weight, "c1": a, "c2": b, f"{ID}_count_distinct": rows, f"{ID}_count": rows}
+            for weight, a, b in expected
         ]
     read = [table.num_rows for table in world.join.output(world.store.state.shard(0, 4), b"", None)]
     assert max(read) <= 100_000
@@ -282,18 +364,25 @@ def test_a_row_that_matches_very_many_is_joined_batch_by_batch(tmp_path: Path) -
 
 
 def test_identities_of_outer_joins_within_outer_joins_stay_apart() -> None:
-    """Without an escape, "b alone, and nothing" would have the identity of "nothing, and c alone"."""
+    """Without an escape, "b alone, and nothing" would have the identity of
+    "nothing, and c alone".
+    """
     key = (INT,)
     join = Join("full", Arrange(1, key, 1), Arrange(2, key, 1), (False,), None, "both")
     one = identity(1)
-    left, right = table_of(key, [((10,), 1, MISSING + one)]), table_of(key, [((20,), 1, one + MISSING)])
+    left, right = (
+        table_of(key, [((10,), 1, MISSING + one)]),
+        table_of(key, [((20,), 1, one + MISSING)]),
+    )
     emitted = World(MemoryStore(slots=1), join).step([left], [right])
     found = [ident for table in emitted for _, ident, _ in records(table)]
     assert len(found) == len(set(found)) == 2
     assert not any(a != b and a.startswith(b) for a in found for b in found)
 
 
-def test_without_a_condition_rows_that_stay_are_read_only_where_a_match_flips(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_condition_rows_that_stay_are_read_only_where_a_match_flips(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     types = (STRING, BIGINT)
     left, right = Arrange(1, types, 1), Arrange(2, types, 1)
     world = World(MemoryStore(slots=1), Join("anti", left, right, (False,), None, "left"))

@@ -39,24 +39,44 @@ def weighted(bag: Bag, found: list[Change]) -> list[tuple[str, int | None, int]]
     return made
 
 
-def apply(slot: OneSlot, rows: list[tuple[str, int | None, int]], extremes: Extremes) -> dict[str, tuple[int | None, ...]]:
-    """One epoch; returns growth, least and greatest by group, and updates the extremes that an aggregate would keep."""
+def apply(
+    slot: OneSlot, rows: list[tuple[str, int | None, int]], extremes: Extremes
+) -> dict[str, tuple[int | None, ...]]:
+    """One epoch; returns growth, least and greatest by group, and updates the extremes that an
+    aggregate would keep.
+    """
     operator = Ordered(_TABLE, (INT,))
     keys, codes = group(pa.array([r[0].encode() for r in rows], pa.binary()))
-    changes = pa.table({"c0": pa.array([r[1] for r in rows], pa.int32()), WEIGHT: pa.array([r[2] for r in rows], pa.int64())})
+    changes = pa.table(
+        {
+            "c0": pa.array([r[1] for r in rows], pa.int32()),
+            WEIGHT: pa.array([r[2] for r in rows], pa.int64()),
+        }
+    )
     names = [k.decode() for k in keys.to_pylist()]
-    before = [pa.array([extremes.get(n, (None, None))[i] for n in names], pa.binary()) for i in (0, 1)]
+    before = [
+        pa.array([extremes.get(n, (None, None))[i] for n in names], pa.binary()) for i in (0, 1)
+    ]
     shard = slot.shard()
-    found: Touched = operator.apply(shard, keys, [operator.partial(changes, [0], keys, codes)], *before)
+    found: Touched = operator.apply(
+        shard, keys, [operator.partial(changes, [0], keys, codes)], *before
+    )
     shard.commit()
     ends = list(zip(found.least.to_pylist(), found.greatest.to_pylist(), strict=True))
     extremes.update(zip(names, ends, strict=True))
-    values = [tuple(None if end is None else _CODEC.decode_one(end)[0] for end in pair) for pair in ends]
-    return {name: (int(growth), *pair) for name, growth, pair in zip(names, found.distinct, values, strict=True)}
+    values = [
+        tuple(None if end is None else _CODEC.decode_one(end)[0] for end in pair) for pair in ends
+    ]
+    return {
+        name: (int(growth), *pair)
+        for name, growth, pair in zip(names, found.distinct, values, strict=True)
+    }
 
 
 @given(epochs)
-def test_extremes_and_distinct_counts_are_those_of_the_sorted_values(found: list[list[Change]]) -> None:
+def test_extremes_and_distinct_counts_are_those_of_the_sorted_values(
+    found: list[list[Change]],
+) -> None:
     slot, bag, extremes = OneSlot(), {"g": Counter[int](), "h": Counter[int]()}, {}
     for batch in found:
         distinct = {name: len(+values) for name, values in bag.items()}
@@ -67,7 +87,9 @@ def test_extremes_and_distinct_counts_are_those_of_the_sorted_values(found: list
             present = sorted((+bag[name]).keys())
             assert growth == len(present) - distinct[name]
             assert (least, greatest) == ((present[0], present[-1]) if present else (None, None))
-        expected = {name.encode() + _CODEC.encode_one((v,)) for name, values in bag.items() for v in +values}
+        expected = {
+            name.encode() + _CODEC.encode_one((v,)) for name, values in bag.items() for v in +values
+        }
         assert set(slot.records(_TABLE)) == expected
 
 
@@ -99,13 +121,21 @@ def test_rows_with_a_null_do_not_count() -> None:
 
 
 _WRITE = st.tuples(
-    st.sampled_from("abcdef"), st.one_of(st.none(), st.tuples(st.sampled_from("gh"), st.one_of(st.none(), st.text("x\0y", max_size=3))))
+    st.sampled_from("abcdef"),
+    st.one_of(
+        st.none(),
+        st.tuples(st.sampled_from("gh"), st.one_of(st.none(), st.text("x\0y", max_size=3))),
+    ),
 )
 
 
 @given(st.lists(st.lists(_WRITE, max_size=8), max_size=6), st.integers(1, 3))
-def test_extremes_by_row_are_those_of_the_rows_that_are_there(batches: list[list[tuple[str, Any]]], producers: int) -> None:
-    """Rows move between groups and values; parts come from several producers, which split the rows among them."""
+def test_extremes_by_row_are_those_of_the_rows_that_are_there(
+    batches: list[list[tuple[str, Any]]], producers: int
+) -> None:
+    """Rows move between groups and values; parts come from several producers, which split the rows
+    among them.
+    """
     codec, operator = KeyCodec((STRING,)), Ordered(_TABLE, (STRING,), by_row=True)
     slot, rows = OneSlot(), dict[str, tuple[str, str | None]]()
     ends: dict[str, tuple[bytes | None, bytes | None]] = {}
@@ -121,13 +151,33 @@ def test_extremes_by_row_are_those_of_the_rows_that_are_there(batches: list[list
         parts = []
         for producer in range(producers):
             mine = [c for c in changes if ord(c[0]) % producers == producer]
-            data = {"c0": pa.array([c[2] for c in mine], pa.string()), WEIGHT: pa.array([c[3] for c in mine], pa.int64())}
+            data = {
+                "c0": pa.array([c[2] for c in mine], pa.string()),
+                WEIGHT: pa.array([c[3] for c in mine], pa.int64()),
+            }
             table = pa.table({**data, ID: pa.array([c[0].encode() for c in mine], pa.binary())})
-            parts.append(operator.partial(table, [0], keys, np.array([names.index(c[1]) for c in mine], np.int64)))
+            parts.append(
+                operator.partial(
+                    table, [0], keys, np.array([names.index(c[1]) for c in mine], np.int64)
+                )
+            )
         shard = slot.shard()
-        found = operator.apply(shard, keys, parts, *(pa.array([ends.get(n, (None, None))[i] for n in names], pa.binary()) for i in (0, 1)))
+        found = operator.apply(
+            shard,
+            keys,
+            parts,
+            *(pa.array([ends.get(n, (None, None))[i] for n in names], pa.binary()) for i in (0, 1)),
+        )
         shard.commit()
-        ends.update(zip(names, zip(found.least.to_pylist(), found.greatest.to_pylist(), strict=True), strict=True))
+        ends.update(
+            zip(
+                names,
+                zip(found.least.to_pylist(), found.greatest.to_pylist(), strict=True),
+                strict=True,
+            )
+        )
         for name in names:
-            values = sorted(codec.encode_one([v]) for g, v in rows.values() if g == name and v is not None)
+            values = sorted(
+                codec.encode_one([v]) for g, v in rows.values() if g == name and v is not None
+            )
             assert ends[name] == ((values[0], values[-1]) if values else (None, None))

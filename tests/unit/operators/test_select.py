@@ -25,9 +25,16 @@ _ROWS = """
 """
 
 
-def select(*outputs: str, where: str | None = None, keys: tuple[tuple[int, ...], ...] = ()) -> Select:
+def select(
+    *outputs: str, where: str | None = None, keys: tuple[tuple[int, ...], ...] = ()
+) -> Select:
     made = tuple(expression_of(parse(f"SELECT {text}").expressions[0], _SCOPE) for text in outputs)
-    return Select(condition_of(parse(f"SELECT {where}").expressions[0], _SCOPE) if where else None, made, 1, keys)
+    return Select(
+        condition_of(parse(f"SELECT {where}").expressions[0], _SCOPE) if where else None,
+        made,
+        1,
+        keys,
+    )
 
 
 def failed(errors: pa.Table | None) -> list[tuple[object, ...]]:
@@ -43,7 +50,10 @@ def test_rows_that_do_not_satisfy_the_condition_go_and_null_is_not_true() -> Non
 def test_a_column_that_is_passed_on_is_not_copied() -> None:
     rows = changes(_ROWS)
     found, _ = select("a").apply(rows)
-    assert found.column("c0").chunk(0).buffers()[1].address == rows.column("c0").chunk(0).buffers()[1].address
+    assert (
+        found.column("c0").chunk(0).buffers()[1].address
+        == rows.column("c0").chunk(0).buffers()[1].address
+    )
 
 
 def test_weights_and_identities_stay_with_their_rows() -> None:
@@ -51,7 +61,9 @@ def test_weights_and_identities_stay_with_their_rows() -> None:
     assert rows_of(found) == [(1, -1, b"r2"), (2, 1, b"r1"), (6, 1, b"r4"), (None, 1, b"r3")]
 
 
-def test_a_row_that_raises_becomes_an_error_with_its_weight_and_the_number_of_the_expression() -> None:
+def test_a_row_that_raises_becomes_an_error_with_its_weight_and_the_number_of_the_expression() -> (
+    None
+):
     found, errors = select("a", "10 / a").apply(changes(_ROWS))
     assert rows_of(found) == [(1, 10.0, 1, b"r1"), (5, 2.0, 1, b"r4"), (None, None, 1, b"r3")]
     assert failed(errors) == [(b"r2", -1, 1)]
@@ -92,9 +104,19 @@ def test_a_constant_that_raises_does_so_for_each_row_that_reaches_it(constant: s
     assert [row[0] for row in failed(errors)] == [b"r2", b"r3", b"r4"]
 
 
-@pytest.mark.parametrize("condition", ["a + 1 > 0", "a - -1 > 0", "-a < 0 AND a + 1 > 0", "CASE WHEN a + 1 > 5 THEN true ELSE true END"])
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "a + 1 > 0",
+        "a - -1 > 0",
+        "-a < 0 AND a + 1 > 0",
+        "CASE WHEN a + 1 > 5 THEN true ELSE true END",
+    ],
+)
 def test_an_overflow_is_not_optimised_away(condition: str) -> None:
-    found, errors = select("a", where=condition).apply(changes(f"id | a int | s string\nr1 | {2**31 - 1} | x\nr2 | 3 | x"))
+    found, errors = select("a", where=condition).apply(
+        changes(f"id | a int | s string\nr1 | {2**31 - 1} | x\nr2 | 3 | x")
+    )
     assert rows_of(found) == [(3, 1, b"r2")]
     assert failed(errors) == [(b"r1", 1, 0)]
 
@@ -103,11 +125,15 @@ def test_whether_a_row_raises_does_not_depend_on_its_neighbours() -> None:
     operator = select("a", where="a + 1 > 0 OR 10 / a > 1")
     rows = changes(f"id | a int | s string\nr1 | {2**31 - 1} | x\nr2 | 0 | x\nr3 | -1 | x")
     together = failed(operator.apply(rows)[1])
-    assert together == [row for i in range(3) for row in failed(operator.apply(rows.slice(i, 1))[1])]
+    assert together == [
+        row for i in range(3) for row in failed(operator.apply(rows.slice(i, 1))[1])
+    ]
 
 
 def test_a_key_that_is_too_long_is_an_error_of_its_row() -> None:
-    rows = changes(f"id | a int | s string\nr1 | 1 | {'x' * (MAX_KEY - 2)}\nr2 | 2 | {'x' * (MAX_KEY - 1)}")
+    rows = changes(
+        f"id | a int | s string\nr1 | 1 | {'x' * (MAX_KEY - 2)}\nr2 | 2 | {'x' * (MAX_KEY - 1)}"
+    )
     operator = select("s", keys=((0,),))
     found, errors = operator.apply(rows)
     assert found.column(ID).to_pylist() == [b"r1"]

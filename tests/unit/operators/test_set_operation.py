@@ -29,7 +29,11 @@ def name_of(form: tuple[str, bool]) -> str:
 
 def random_row(rng: random.Random) -> Row:
     """Few different rows, so that both sides have many in common, and many more than once."""
-    return rng.choice([None, "", "a", "a\0", "a\0b"]), rng.choice([None, 1]), rng.choice([None, 0.0, -0.0, math.nan])
+    return (
+        rng.choice([None, "", "a", "a\0", "a\0b"]),
+        rng.choice([None, 1]),
+        rng.choice([None, 0.0, -0.0, math.nan]),
+    )
 
 
 def sql(operator: SetOperation) -> str:
@@ -39,26 +43,39 @@ def sql(operator: SetOperation) -> str:
 
 @pytest.mark.parametrize("form", _FORMS, ids=name_of)
 @pytest.mark.parametrize("slots", [1, 3])
-def test_the_result_is_that_of_all_rows_after_every_epoch(form: tuple[str, bool], slots: int) -> None:
+def test_the_result_is_that_of_all_rows_after_every_epoch(
+    form: tuple[str, bool], slots: int
+) -> None:
     operator = SetOperation(_TABLE, _TYPES, *form)
     for seed in range(25):
         rng = random.Random(seed)
-        sides = [Relation(rng, _TYPES, random_row, size) for size in (rng.choice([10, 60]), rng.choice([10, 60]))]
+        sides = [
+            Relation(rng, _TYPES, random_row, size)
+            for size in (rng.choice([10, 60]), rng.choice([10, 60]))
+        ]
         work, result = Slots(slots), Accumulated()
         for _ in range(6):
-            result.apply(work.step(operator, *(side.change(rng.choice([0, 2, 30])) for side in sides)))
+            result.apply(
+                work.step(operator, *(side.change(rng.choice([0, 2, 30])) for side in sides))
+            )
             work.commit()
-            assert bag(list(result.rows.values())) == bag(query(sql(operator), l=sides[0].table(), r=sides[1].table()))
+            assert bag(list(result.rows.values())) == bag(
+                query(sql(operator), l=sides[0].table(), r=sides[1].table())
+            )
             check_identities(operator, result)
             cuts = sorted({KeyCodec(_TYPES).encode_one(random_row(rng)) for _ in range(3)})
-            assert added(work.output(operator)) == added(work.output(operator, *cuts)) == result.rows
+            assert (
+                added(work.output(operator)) == added(work.output(operator, *cuts)) == result.rows
+            )
 
 
 def check_identities(operator: SetOperation, result: Accumulated) -> None:
     """The row's key; of copies, numbered from 1 without a gap."""
     numbers: dict[bytes, list[int]] = {}
     for identity in sorted(result.rows):
-        key, number = (identity[:-8], identity[-8:]) if operator.all else (identity, bytes([0] * 7 + [1]))
+        key, number = (
+            (identity[:-8], identity[-8:]) if operator.all else (identity, bytes([0] * 7 + [1]))
+        )
         numbers.setdefault(key, []).append(int.from_bytes(number, "big"))
     assert all(found == list(range(1, len(found) + 1)) for found in numbers.values())
 
@@ -80,7 +97,11 @@ def test_nothing_is_kept_of_rows_that_are_gone_from_both_sides(form: tuple[str, 
 def test_a_row_moves_only_when_its_number_of_copies_does() -> None:
     operator, work = SetOperation(_TABLE, (STRING,), "except", True), Slots(1)
     for left, right, expected in (
-        ("id | v\n1 | x\n2 | x\n3 | x\n4 | y", "id | v\n1 | x", [("x", 1, 1), ("x", 2, 1), ("y", 1, 1)]),
+        (
+            "id | v\n1 | x\n2 | x\n3 | x\n4 | y",
+            "id | v\n1 | x",
+            [("x", 1, 1), ("x", 2, 1), ("y", 1, 1)],
+        ),
         ("id | v\n5 | x", "id | v\n2 | x", []),
         ("", "id | v\n3 | x\n4 | x\n5 | x", [("x", 1, -1), ("x", 2, -1)]),
         ("id | v | w\n4 | y | -1\n4 | y | +1", "", []),
@@ -93,20 +114,33 @@ def shown(work: Slots, operator: SetOperation, *ports: str) -> list[tuple[Any, .
     found = work.step(operator, *([changes(text)] if text else [] for text in ports))
     work.commit()
     rows = [row for table in found for row in rows_of(table.select(["c0", ID, WEIGHT]))]
-    return sorted((value, int.from_bytes(identity[-8:], "big"), weight) for value, identity, weight in rows)
+    return sorted(
+        (value, int.from_bytes(identity[-8:], "big"), weight) for value, identity, weight in rows
+    )
 
 
 def test_distinct_rows_come_and_go_with_the_other_side() -> None:
     key = KeyCodec((STRING,)).encode_one(["x"])
-    for kind, expected in (("except", [[1], [-1], [], [1], [-1]]), ("intersect", [[], [1], [], [-1], []])):
+    for kind, expected in (
+        ("except", [[1], [-1], [], [1], [-1]]),
+        ("intersect", [[], [1], [], [-1], []]),
+    ):
         operator, work = SetOperation(_TABLE, (STRING,), kind, False), Slots(1)
         found = []
-        for left, right in (("1 | x", ""), ("", "1 | x"), ("2 | x", "2 | x"), ("", "1 | x | -\n2 | x | -"), ("1 | x | -\n2 | x | -", "")):
+        for left, right in (
+            ("1 | x", ""),
+            ("", "1 | x"),
+            ("2 | x", "2 | x"),
+            ("", "1 | x | -\n2 | x | -"),
+            ("1 | x | -\n2 | x | -", ""),
+        ):
             ports = [[weighted(text)] if text else [] for text in (left, right)]
             tables = work.step(operator, *ports)
             work.commit()
             assert all(table.column(ID).to_pylist() == [key] for table in tables)
-            found.append([weight for table in tables for weight in table.column(WEIGHT).to_pylist()])
+            found.append(
+                [weight for table in tables for weight in table.column(WEIGHT).to_pylist()]
+            )
         assert found == expected
 
 
@@ -116,13 +150,24 @@ def weighted(text: str) -> pa.Table:
 
 
 def test_the_copies_of_one_row_come_in_batches() -> None:
-    operator, work, count = SetOperation(_TABLE, (BIGINT, STRING), "except", True), Slots(1), 250_000
+    operator, work, count = (
+        SetOperation(_TABLE, (BIGINT, STRING), "except", True),
+        Slots(1),
+        250_000,
+    )
     row = [pa.array([7] * count, pa.int64()), pa.array(["x"] * count)]
-    many = pa.table([*row, pa.array([1] * count, pa.int64()), pa.array([b""] * count, pa.binary())], names=["c0", "c1", WEIGHT, ID])
+    many = pa.table(
+        [*row, pa.array([1] * count, pa.int64()), pa.array([b""] * count, pa.binary())],
+        names=["c0", "c1", WEIGHT, ID],
+    )
     found = work.step(operator, [many], [])
     work.commit()
     assert [table.num_rows for table in found] == [100_000, 100_000, 50_000]
-    numbers = [int.from_bytes(identity[-8:], "big") for table in found for identity in table.column(ID).to_pylist()]
+    numbers = [
+        int.from_bytes(identity[-8:], "big")
+        for table in found
+        for identity in table.column(ID).to_pylist()
+    ]
     assert numbers == list(range(1, count + 1))
     assert [table.num_rows for table in work.output(operator)] == [100_000, 100_000, 50_000]
 

@@ -21,8 +21,16 @@ _BY_ID = KeyedSink(_TABLE, (BIGINT,), key=(), value=(0,), by_id=True)
 
 def keyed(slot: OneSlot) -> dict[str, int]:
     records = slot.records(_TABLE)
-    keys = key_codec(_KEYED.types, _KEYED.key).decode(pa.array(list(records), pa.binary()))[0].to_pylist()
-    values = row_codec(_KEYED.types, _KEYED.value).decode(pa.array(list(records.values()), pa.binary()))[0].to_pylist()
+    keys = (
+        key_codec(_KEYED.types, _KEYED.key)
+        .decode(pa.array(list(records), pa.binary()))[0]
+        .to_pylist()
+    )
+    values = (
+        row_codec(_KEYED.types, _KEYED.value)
+        .decode(pa.array(list(records.values()), pa.binary()))[0]
+        .to_pylist()
+    )
     return dict(zip(keys, values, strict=True))
 
 
@@ -30,23 +38,31 @@ def counted(slot: OneSlot) -> Counter[tuple[str | None, int]]:
     records = slot.records(_TABLE)
     numbers, names = key_codec(_BAG.types, _BAG.order).decode(pa.array(list(records), pa.binary()))
     counts = counts_of(pa.array(list(records.values()), pa.binary())).tolist()
-    return Counter(dict(zip(zip(names.to_pylist(), numbers.to_pylist(), strict=True), counts, strict=True)))
+    return Counter(
+        dict(zip(zip(names.to_pylist(), numbers.to_pylist(), strict=True), counts, strict=True))
+    )
 
 
 def test_a_keyed_sink_inserts_replaces_and_deletes() -> None:
     slot = OneSlot()
-    slot.step(_KEYED, changes("""
+    slot.step(
+        _KEYED,
+        changes("""
         region | total
         emea   | 5
         apac   | 7
-    """))
+    """),
+    )
     assert keyed(slot) == {"emea": 5, "apac": 7}
-    slot.step(_KEYED, changes("""
+    slot.step(
+        _KEYED,
+        changes("""
         region | total | w
         emea   | 5     | -1
         emea   | 6     | +1
         apac   | 7     | -1
-    """))
+    """),
+    )
     assert keyed(slot) == {"emea": 6}
 
 
@@ -74,7 +90,10 @@ def test_a_second_attempt_of_an_epoch_leaves_the_same_records() -> None:
 
 
 def rows(found: list[tuple[tuple[str | None, int], int]]) -> pa.Table:
-    data = [pa.array([r[0][0] for r in found], pa.string()), pa.array([r[0][1] for r in found], pa.int32())]
+    data = [
+        pa.array([r[0][0] for r in found], pa.string()),
+        pa.array([r[0][1] for r in found], pa.int32()),
+    ]
     meta = [pa.array([r[1] for r in found], pa.int64()), pa.array([b""] * len(found), pa.binary())]
     return pa.table([*data, *meta], names=["c0", "c1", WEIGHT, ID])
 

@@ -47,15 +47,25 @@ class Case:
     def sql(self, rank: bool) -> str:
         """Spark's order of NULLs; ties by identity, which rises with `n`."""
         ordering = [
-            f"{self._ordered(i)} {'DESC NULLS LAST' if down else 'ASC NULLS FIRST'}" for i, down in enumerate(self.order, start=self.key)
+            f"{self._ordered(i)} {'DESC NULLS LAST' if down else 'ASC NULLS FIRST'}"
+            for i, down in enumerate(self.order, start=self.key)
         ]
-        partition = f"PARTITION BY {', '.join(self._ordered(i) for i in range(self.key))}" if self.key else ""
+        partition = (
+            f"PARTITION BY {', '.join(self._ordered(i) for i in range(self.key))}"
+            if self.key
+            else ""
+        )
         names = [f"c{i}" for i in range(len(self.types))] + ["rn"] * rank
-        numbered = f"SELECT *, row_number() OVER ({partition} ORDER BY {', '.join([*ordering, 'n'])}) AS rn FROM rows"
+        numbered = (
+            f"SELECT *, row_number() OVER ({partition} ORDER BY {', '.join([*ordering, 'n'])}) AS"
+            " rn FROM rows"
+        )
         return f"SELECT {', '.join(names)} FROM ({numbered}) WHERE rn <= {self.limit}"
 
     def _ordered(self, i: int) -> str:
-        return f"(CASE WHEN c{i} = 0 THEN 0.0 ELSE c{i} END)" if self.types[i] == DOUBLE else f"c{i}"
+        return (
+            f"(CASE WHEN c{i} = 0 THEN 0.0 ELSE c{i} END)" if self.types[i] == DOUBLE else f"c{i}"
+        )
 
 
 _CASES = (
@@ -88,11 +98,15 @@ def test_the_result_is_that_of_all_rows_after_every_epoch(case: Case, rank: bool
         relation = Relation(rng, case.types, case.row, rng.choice([8, 50]))
         for _ in range(6):
             result.apply(epoch(work, operator, relation.change(rng.choice([1, 3, 25]))))
-            assert bag(list(result.rows.values())) == bag(query(case.sql(rank), rows=relation.table()))
+            assert bag(list(result.rows.values())) == bag(
+                query(case.sql(rank), rows=relation.table())
+            )
             assert set(result.rows) <= set(ids(list(relation.rows)).to_pylist())
             key = KeyCodec(case.types[: case.key])
             cuts = sorted({key.encode_one(case.row(rng)[: case.key]) for _ in range(3)} - {b""})
-            assert added(work.output(operator)) == added(work.output(operator, *cuts)) == result.rows
+            assert (
+                added(work.output(operator)) == added(work.output(operator, *cuts)) == result.rows
+            )
 
 
 class Queue:
@@ -122,12 +136,23 @@ class Queue:
 @pytest.mark.parametrize("rank", [False, True], ids=["plain", "ranked"])
 def test_deletes_at_the_front_of_a_queue_read_little_more_than_themselves(rank: bool) -> None:
     queue = Queue(5, rank)
-    for first, last in ((0, 2000), (1, 2000), (4, 2010), (12, 2010), (600, 2600), (2597, 2600), (2600, 2601), (2601, 2601)):
+    for first, last in (
+        (0, 2000),
+        (1, 2000),
+        (4, 2010),
+        (12, 2010),
+        (600, 2600),
+        (2597, 2600),
+        (2600, 2601),
+        (2601, 2601),
+    ):
         gone = first - min(queue.relation.rows, default=first)
         queue.become(range(first, last))
         assert queue.read <= 4 * (5 + gone)
         expected = range(first, min(first + 5, last))
-        assert sorted(queue.result.rows.values()) == [("g", t, *[n] * rank) for n, t in enumerate(expected, start=1)]
+        assert sorted(queue.result.rows.values()) == [
+            ("g", t, *[n] * rank) for n, t in enumerate(expected, start=1)
+        ]
 
 
 def test_changes_behind_the_first_rows_are_silent_and_read_only_these() -> None:
@@ -143,7 +168,10 @@ def changed(*rows: tuple[str, int, str, int]) -> pa.Table:
     """Rows (group, score, identity, weight)."""
     data = [pa.array([row[i] for row in rows], kind.arrow) for i, kind in enumerate((STRING, INT))]
     identities = KeyCodec((STRING,)).encode([pa.array([row[2] for row in rows])])
-    return pa.table([*data, pa.array([row[3] for row in rows], pa.int64()), identities], names=["c0", "c1", WEIGHT, ID])
+    return pa.table(
+        [*data, pa.array([row[3] for row in rows], pa.int64()), identities],
+        names=["c0", "c1", WEIGHT, ID],
+    )
 
 
 def emitted(work: Slots, operator: TopK, *rows: tuple[str, int, str, int]) -> list[Row]:
@@ -151,30 +179,64 @@ def emitted(work: Slots, operator: TopK, *rows: tuple[str, int, str, int]) -> li
     found = []
     for table in epoch(work, operator, [changed(*rows)]):
         identities = KeyCodec((STRING,)).decode(table.column(ID).combine_chunks())[0].to_pylist()
-        found += list(zip(identities, *(table.column(name).to_pylist() for name in table.column_names[1:-1]), strict=True))
+        found += list(
+            zip(
+                identities,
+                *(table.column(name).to_pylist() for name in table.column_names[1:-1]),
+                strict=True,
+            )
+        )
     return sorted(found, key=lambda row: (row[0], row[-1]))
 
 
 def test_a_row_that_enters_pushes_the_last_one_out() -> None:
     operator, work = TopK(Arrange(_TABLE, (STRING, INT), 1, (True,)), 2), Slots(1)
-    assert emitted(work, operator, ("g", 5, "a", 1), ("g", 7, "b", 1), ("g", 1, "c", 1)) == [("a", 5, 1), ("b", 7, 1)]
+    assert emitted(work, operator, ("g", 5, "a", 1), ("g", 7, "b", 1), ("g", 1, "c", 1)) == [
+        ("a", 5, 1),
+        ("b", 7, 1),
+    ]
     assert emitted(work, operator, ("g", 6, "d", 1)) == [("a", 5, -1), ("d", 6, 1)]
-    assert emitted(work, operator, ("g", 6, "d", -1), ("g", 0, "d", 1)) == [("a", 5, 1), ("d", 6, -1)]
-    assert emitted(work, operator, ("g", 5, "a", -1), ("g", 6, "a", 1)) == [("a", 5, -1), ("a", 6, 1)]
+    assert emitted(work, operator, ("g", 6, "d", -1), ("g", 0, "d", 1)) == [
+        ("a", 5, 1),
+        ("d", 6, -1),
+    ]
+    assert emitted(work, operator, ("g", 5, "a", -1), ("g", 6, "a", 1)) == [
+        ("a", 5, -1),
+        ("a", 6, 1),
+    ]
 
 
 def test_ties_are_broken_by_identity_in_either_direction_of_the_order() -> None:
     for descending in (False, True):
-        operator, work = TopK(Arrange(_TABLE, (STRING, INT), 1, (descending,)), 2, rank=True), Slots(1)
-        assert emitted(work, operator, ("g", 5, "z", 1), ("g", 5, "b", 1), ("g", 5, "m", 1)) == [("b", 5, 1, 1), ("m", 5, 2, 1)]
-        assert emitted(work, operator, ("g", 5, "a", 1)) == [("a", 5, 1, 1), ("b", 5, 1, -1), ("b", 5, 2, 1), ("m", 5, 2, -1)]
+        operator, work = (
+            TopK(Arrange(_TABLE, (STRING, INT), 1, (descending,)), 2, rank=True),
+            Slots(1),
+        )
+        assert emitted(work, operator, ("g", 5, "z", 1), ("g", 5, "b", 1), ("g", 5, "m", 1)) == [
+            ("b", 5, 1, 1),
+            ("m", 5, 2, 1),
+        ]
+        assert emitted(work, operator, ("g", 5, "a", 1)) == [
+            ("a", 5, 1, 1),
+            ("b", 5, 1, -1),
+            ("b", 5, 2, 1),
+            ("m", 5, 2, -1),
+        ]
 
 
 def test_ranks_follow_and_only_rows_whose_rank_changes_are_emitted() -> None:
     operator, work = TopK(Arrange(_TABLE, (STRING, INT), 1, (True,)), 3, rank=True), Slots(1)
     emitted(work, operator, ("g", 9, "a", 1), ("g", 8, "b", 1), ("g", 7, "c", 1), ("g", 6, "d", 1))
-    assert emitted(work, operator, ("g", 8, "b", -1)) == [("b", 8, 2, -1), ("c", 7, 3, -1), ("c", 7, 2, 1), ("d", 6, 3, 1)]
-    assert emitted(work, operator, ("g", 9, "a", -1), ("g", 10, "a", 1)) == [("a", 9, 1, -1), ("a", 10, 1, 1)]
+    assert emitted(work, operator, ("g", 8, "b", -1)) == [
+        ("b", 8, 2, -1),
+        ("c", 7, 3, -1),
+        ("c", 7, 2, 1),
+        ("d", 6, 3, 1),
+    ]
+    assert emitted(work, operator, ("g", 9, "a", -1), ("g", 10, "a", 1)) == [
+        ("a", 9, 1, -1),
+        ("a", 10, 1, 1),
+    ]
     moved = emitted(work, operator, ("g", 7, "c", -1), ("h", 1, "c", 1))
     assert moved == [("c", 7, 2, -1), ("c", 1, 1, 1), ("d", 6, 3, -1), ("d", 6, 2, 1)]
 
@@ -198,7 +260,9 @@ def test_many_first_rows_come_in_batches() -> None:
     assert pa.concat_tables(found).column("c1").to_pylist() == list(range(1, 120_001))
     again = work.output(operator)
     assert [table.num_rows for table in again] == [100_000, 20_000]
-    assert pa.concat_tables(again).column("c0").to_pylist() == list(range(count - 1, count - 120_001, -1))
+    assert pa.concat_tables(again).column("c0").to_pylist() == list(
+        range(count - 1, count - 120_001, -1)
+    )
 
 
 def test_it_is_written_to_the_catalog_and_read_back() -> None:

@@ -11,21 +11,35 @@ from belvedere.spark.failures import failure, told
 
 
 def report(error: Exception) -> str:
-    """What reaches the driver of an error in a task: the worker's traceback between lines of the JVM."""
+    """What reaches the driver of an error in a task: the worker's traceback between lines of the
+    JVM.
+    """
     try:
         with told():
             raise error
     except RuntimeError as raised:
         text = "".join(traceback.format_exception(raised))
-    return f"An exception was thrown from the Python worker. Please see below.\n{text}\n\tat org.apache.spark.Runner(x.scala:1)"
+    return (
+        f"An exception was thrown from the Python worker. Please see below.\n{text}\n\tat"
+        " org.apache.spark.Runner(x.scala:1)"
+    )
 
 
 @pytest.mark.parametrize(
     ("error", "message"),
     [
-        (StoreFull("the disk is full: 'slots/001'"), "epoch 7 found no room: the disk is full: 'slots/001'. Nothing is lost: make room, "),
-        (SchemaError('line one\nline "two"'), 'epoch 7 failed: line one\nline "two". It is run again'),
-        (ZeroDivisionError("division by zero"), "epoch 7 failed: ZeroDivisionError: division by zero. It is run again"),
+        (
+            StoreFull("the disk is full: 'slots/001'"),
+            "epoch 7 found no room: the disk is full: 'slots/001'. Nothing is lost: make room, ",
+        ),
+        (
+            SchemaError('line one\nline "two"'),
+            'epoch 7 failed: line one\nline "two". It is run again',
+        ),
+        (
+            ZeroDivisionError("division by zero"),
+            "epoch 7 failed: ZeroDivisionError: division by zero. It is run again",
+        ),
         (MemoryError(), "epoch 7 failed: MemoryError: . It is run again"),
     ],
 )
@@ -42,10 +56,19 @@ def test_a_task_that_comes_too_late_is_told_from_a_failure() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("java.io.IOException: No space left on device\n\tat x", "the disk is full, where Spark keeps its temporary files"),
-        ("org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)\n\tat x", "was it killed, or out of memory?"),
+        (
+            "java.io.IOException: No space left on device\n\tat x",
+            "the disk is full, where Spark keeps its temporary files",
+        ),
+        (
+            "org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)\n\tat x",
+            "was it killed, or out of memory?",
+        ),
         ("java.lang.OutOfMemoryError: Java heap space", "spark.driver.memory"),
-        ("org.apache.spark.SparkException: odd\n\tat x", "org.apache.spark.SparkException: odd. It is run again"),
+        (
+            "org.apache.spark.SparkException: odd\n\tat x",
+            "org.apache.spark.SparkException: odd. It is run again",
+        ),
     ],
 )
 def test_troubles_outside_of_tasks_have_a_hint_of_their_own(text: str, message: str) -> None:

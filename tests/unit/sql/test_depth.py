@@ -1,4 +1,6 @@
-"""Long and deep statements: answered, or refused with a message; never a RecursionError, and never the end of the process."""
+"""Long and deep statements: answered, or refused with a message; never a RecursionError, and never
+the end of the process.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ NESTINGS: dict[str, Callable[[int], str]] = {
     "||": lambda n: f"SELECT id, {' || '.join(['s'] * n)} AS w FROM t",
     "parentheses": lambda n: f"SELECT id, {'(' * n}v{')' * n} AS w FROM t",
     "CASE": lambda n: f"SELECT id, {'CASE WHEN v = 1 THEN 1 ELSE ' * n}v{' END' * n} AS w FROM t",
-    "CASE in WHEN": lambda n: f"SELECT id, {'CASE WHEN ' * n}v = 1{' THEN true ELSE false END' * n} AS w FROM t",
+    "CASE in WHEN": lambda n: (
+        f"SELECT id, {'CASE WHEN ' * n}v = 1{' THEN true ELSE false END' * n} AS w FROM t"
+    ),
     "calls": lambda n: f"SELECT id, {'abs(' * n}v{')' * n} AS w FROM t",
     "concat": lambda n: f"SELECT id, {'concat(s, ' * n}s{')' * n} AS w FROM t",
     "NOT": lambda n: f"SELECT id FROM t WHERE {'NOT ' * n}v = 1",
@@ -65,7 +69,12 @@ def refusal(run: Callable[[str], object], text: str) -> str:
 def test_any_depth_is_answered_or_refused(db: belvedere.Database, name: str) -> None:
     dice = random.Random(name)
     balanced = "OR" in name or "AND" in name  # these are answered, which takes its time
-    for depth in [40, dice.randint(41, 190), dice.randint(200, 1_000), 1_000 if balanced else dice.randint(1_000, 50_000)]:
+    for depth in [
+        40,
+        dice.randint(41, 190),
+        dice.randint(200, 1_000),
+        1_000 if balanced else dice.randint(1_000, 50_000),
+    ]:
         text = NESTINGS[name](depth)
         for run in (lambda t: db.sql(t).to_arrow(), lambda t: db.sql(f"EXPLAIN {t}")):
             message = refusal(run, text)
@@ -73,12 +82,16 @@ def test_any_depth_is_answered_or_refused(db: belvedere.Database, name: str) -> 
             assert "depth" not in message  # DuckDB's word for it
 
 
-@pytest.mark.parametrize("name", ["+", "||", "parentheses", "CASE", "calls", "concat", "NOT", "minus", "casts"])
+@pytest.mark.parametrize(
+    "name", ["+", "||", "parentheses", "CASE", "calls", "concat", "NOT", "minus", "casts"]
+)
 def test_what_is_planned_can_be_maintained(db: belvedere.Database, name: str) -> None:
     select = NESTINGS[name](180)
     db.sql(f"CREATE MATERIALIZED VIEW v AS {select}")
     db.catch_up()
-    assert sorted(map(repr, db.view("v").to_arrow().to_pylist())) == sorted(map(repr, db.sql(select).to_pylist()))
+    assert sorted(map(repr, db.view("v").to_arrow().to_pylist())) == sorted(
+        map(repr, db.sql(select).to_pylist())
+    )
 
 
 @pytest.mark.slow
@@ -107,7 +120,9 @@ def test_a_long_condition_stops_where_it_is_decided(db: belvedere.Database) -> N
 
 def test_a_sum_of_many_terms_is_not_lowered_again_at_every_level() -> None:
     start = time.process_time()
-    plan_view(f"SELECT id, {' + '.join(['amount'] * 100)} AS w FROM orders", [], [t.info for t in TABLES])
+    plan_view(
+        f"SELECT id, {' + '.join(['amount'] * 100)} AS w FROM orders", [], [t.info for t in TABLES]
+    )
     assert time.process_time() - start < 5
 
 
@@ -128,7 +143,11 @@ def test_a_refusal_names_a_function_as_the_user_wrote_it(db: belvedere.Database)
     from sqlglot import exp
 
     internal = {kind.sql_name().lower() for kind in exp.ALL_FUNCTIONS if "_" in kind.sql_name()}
-    names = [n for n in dir(functions) if re.fullmatch(r"[a-z][a-z0-9_]+", n) and callable(getattr(functions, n))]
+    names = [
+        n
+        for n in dir(functions)
+        if re.fullmatch(r"[a-z][a-z0-9_]+", n) and callable(getattr(functions, n))
+    ]
     seen, wrong = 0, []
     for name in names:
         written = name.title()  # nobody writes it so, and no parser

@@ -1,4 +1,6 @@
-"""Statements with words dropped, swapped, doubled or taken from others: whatever comes out is obeyed or refused with a message."""
+"""Statements with words dropped, swapped, doubled or taken from others: whatever comes out is
+obeyed or refused with a message.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,10 @@ from belvedere.expressions import SUPPORTED
 from belvedere.expressions.calls import CALLS
 
 WORD = re.compile(r"'[^']*'|`[^`]*`|\w+|<=>|<=|>=|<>|\|\||\s+|.")
-COLUMNS = "b boolean, i int, j int, l bigint, d double, m decimal(10,2), s string, q string, r string, x binary, dt date, ts timestamp"
+COLUMNS = (
+    "b boolean, i int, j int, l bigint, d double, m decimal(10,2), s string, q string, r string, x"
+    " binary, dt date, ts timestamp"
+)
 QUERIES = """
 SELECT id, i + 1 AS n, upper(s) AS s FROM t WHERE b AND i > -1 OR s LIKE 'a%'
 SELECT g, count(*) AS n, sum(i) AS total, count(DISTINCT s) FILTER (WHERE b) AS c FROM t GROUP BY g HAVING count(*) > 1
@@ -97,9 +102,23 @@ def test_a_mutated_query_is_planned_or_refused(db: belvedere.Database) -> None:
 
 def test_a_mutated_expression_is_planned_or_refused(db: belvedere.Database) -> None:
     examples = [example for row in SUPPORTED for example in row.examples]
-    chance, words = random.Random(2), [*words_in(examples), "()", "(,", ",)", "FROM", "DISTINCT", "NULL", "*"]
+    chance, words = (
+        random.Random(2),
+        [
+            *words_in(examples),
+            "()",
+            "(,",
+            ",)",
+            "FROM",
+            "DISTINCT",
+            "NULL",
+            "*",
+        ],
+    )
     texts = [mutated(chance, chance.choice(examples), words) for _ in range(1200)]
-    assert not list(filter(None, (failure(db, f"EXPLAIN SELECT id, {text} AS c FROM t") for text in texts)))
+    assert not list(
+        filter(None, (failure(db, f"EXPLAIN SELECT id, {text} AS c FROM t") for text in texts))
+    )
 
 
 def test_a_mutated_statement_is_obeyed_or_refused(db: belvedere.Database) -> None:
@@ -109,7 +128,21 @@ def test_a_mutated_statement_is_obeyed_or_refused(db: belvedere.Database) -> Non
 
 
 def test_a_call_with_any_number_of_arguments_is_planned_or_refused(db: belvedere.Database) -> None:
-    words = [pair for row in SUPPORTED for example in row.examples for pair in pairwise(WORD.findall(example))]
-    names = sorted({*CALLS, *(word for word, after in words if after == "(" and word.isidentifier())})
-    calls = [f"{name}({', '.join([value] * count)})" for name in names for count in range(6) for value in "is"]
-    assert not list(filter(None, (failure(db, f"EXPLAIN SELECT id, {call} AS c FROM t") for call in calls)))
+    words = [
+        pair
+        for row in SUPPORTED
+        for example in row.examples
+        for pair in pairwise(WORD.findall(example))
+    ]
+    names = sorted(
+        {*CALLS, *(word for word, after in words if after == "(" and word.isidentifier())}
+    )
+    calls = [
+        f"{name}({', '.join([value] * count)})"
+        for name in names
+        for count in range(6)
+        for value in "is"
+    ]
+    assert not list(
+        filter(None, (failure(db, f"EXPLAIN SELECT id, {call} AS c FROM t") for call in calls))
+    )

@@ -1,4 +1,6 @@
-"""The planner's decisions: the key of a view, what is unique, where errors are kept, what shares state."""
+"""The planner's decisions: the key of a view, what is unique, where errors are kept, what shares
+state.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,12 @@ from belvedere.operators.sinks import BagSink, KeyedSink
 from belvedere.sql.planner import PlannedView, TableInfo, plan_view
 from belvedere.types import BIGINT, DOUBLE, STRING, Column, Schema
 
-_COLUMNS = (Column("order_id", STRING, False), Column("line", BIGINT, False), Column("price", DOUBLE), Column("Kind", STRING))
+_COLUMNS = (
+    Column("order_id", STRING, False),
+    Column("line", BIGINT, False),
+    Column("price", DOUBLE),
+    Column("Kind", STRING),
+)
 _LINES = Schema(_COLUMNS, ("order_id", "line"))
 
 
@@ -35,7 +42,12 @@ def last_select(planned: PlannedView) -> Select:
     [
         ("SELECT * FROM lines", (), ("order_id", "line"), True),
         ("SELECT line, order_id AS o FROM lines", (), ("o", "line"), True),
-        ("SELECT price, line, order_id FROM lines", ("price",), ("price", "order_id", "line"), True),
+        (
+            "SELECT price, line, order_id FROM lines",
+            ("price",),
+            ("price", "order_id", "line"),
+            True,
+        ),
         ("SELECT line, order_id FROM lines", ("line",), ("line", "order_id"), True),
         ("SELECT line, price FROM lines", (), ("line", "price"), False),
         ("SELECT line, price FROM lines", ("price",), ("price", "line"), False),
@@ -47,7 +59,9 @@ def last_select(planned: PlannedView) -> Select:
         ("SELECT kind AS a, kind AS b, count(*) AS n FROM lines GROUP BY kind", (), ("a",), True),
     ],
 )
-def test_the_record_key(select: str, key: tuple[str, ...], expected: tuple[str, ...], unique: bool) -> None:
+def test_the_record_key(
+    select: str, key: tuple[str, ...], expected: tuple[str, ...], unique: bool
+) -> None:
     planned = plan(select, *key)
     assert planned.schema.key == expected
     assert planned.unique == unique
@@ -64,11 +78,17 @@ def test_named_counts_the_columns_that_the_user_named() -> None:
 
 
 def test_names_are_compared_without_case_and_kept_as_they_are_written() -> None:
-    assert plan("SELECT ORDER_ID, Line, kind FROM LINES AS l WHERE L.KIND = 'x'").schema.names == ("ORDER_ID", "Line", "kind")
+    assert plan("SELECT ORDER_ID, Line, kind FROM LINES AS l WHERE L.KIND = 'x'").schema.names == (
+        "ORDER_ID",
+        "Line",
+        "kind",
+    )
 
 
 def test_columns_without_a_name_are_called_as_in_spark() -> None:
-    names = plan("SELECT kind, count(*), sum(price), max(line) + 1 FROM lines GROUP BY kind").schema.names
+    names = plan(
+        "SELECT kind, count(*), sum(price), max(line) + 1 FROM lines GROUP BY kind"
+    ).schema.names
     assert names == ("kind", "count(1)", "sum(price)", "(MAX(line) + 1)")
 
 
@@ -80,7 +100,10 @@ def test_only_a_select_that_can_fail_keeps_errors() -> None:
 
 
 def test_equal_arguments_share_one_state_and_equal_calls_are_one() -> None:
-    calls = "min(price) AS a, MAX(Price) AS b, sum(lines.price) AS c, avg(price) AS d, min(PRICE) + 1 AS e"
+    calls = (
+        "min(price) AS a, MAX(Price) AS b, sum(lines.price) AS c, avg(price) AS d, min(PRICE) + 1"
+        " AS e"
+    )
     found = aggregate(plan(f"SELECT {calls} FROM lines"))
     assert len(found.arguments) == 1
     assert sorted(c.function for c in found.calls) == ["avg", "max", "min", "sum"]
@@ -92,7 +115,9 @@ def test_an_argument_that_is_also_the_group_is_kept_apart_from_it() -> None:
 
 
 def test_the_text_of_having_is_what_the_user_wrote() -> None:
-    condition = last_select(plan("SELECT kind FROM lines GROUP BY kind HAVING 10 / count(*) > 2")).condition
+    condition = last_select(
+        plan("SELECT kind FROM lines GROUP BY kind HAVING 10 / count(*) > 2")
+    ).condition
     assert condition is not None
     assert condition.text == "10 / COUNT(*) > 2"
 

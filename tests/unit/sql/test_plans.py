@@ -23,24 +23,59 @@ ORDERS = TableInfo(
     1,
     "orders",
     Schema(
-        (Column("id", INT, False), Column("cust", BIGINT), Column("region", STRING), Column("amount", BIGINT), Column("day", DATE)), ("id",)
+        (
+            Column("id", INT, False),
+            Column("cust", BIGINT),
+            Column("region", STRING),
+            Column("amount", BIGINT),
+            Column("day", DATE),
+        ),
+        ("id",),
     ),
 )
 LINES = TableInfo(
     2,
     "lines",
     Schema(
-        (Column("order_id", INT, False), Column("line", INT, False), Column("item", STRING), Column("price", DOUBLE)), ("order_id", "line")
+        (
+            Column("order_id", INT, False),
+            Column("line", INT, False),
+            Column("item", STRING),
+            Column("price", DOUBLE),
+        ),
+        ("order_id", "line"),
     ),
 )
-CUSTOMERS = TableInfo(3, "customers", Schema((Column("id", BIGINT, False), Column("name", STRING), Column("region", STRING)), ("id",)))
+CUSTOMERS = TableInfo(
+    3,
+    "customers",
+    Schema(
+        (Column("id", BIGINT, False), Column("name", STRING), Column("region", STRING)), ("id",)
+    ),
+)
 TABLES = [ORDERS, LINES, CUSTOMERS]
 VIEWS = [
-    ViewInfo("totals", "SELECT cust, sum(amount) AS total, count(*) AS n FROM orders GROUP BY cust", ("cust", "total", "n")),
-    ViewInfo("big", "SELECT id, cust AS who, amount FROM orders WHERE amount > 2", ("id", "who", "amount")),
-    ViewInfo("known", "SELECT b.id, b.amount, c.name FROM big b JOIN customers c ON b.who = c.id", ("id", "amount", "name")),
+    ViewInfo(
+        "totals",
+        "SELECT cust, sum(amount) AS total, count(*) AS n FROM orders GROUP BY cust",
+        ("cust", "total", "n"),
+    ),
+    ViewInfo(
+        "big",
+        "SELECT id, cust AS who, amount FROM orders WHERE amount > 2",
+        ("id", "who", "amount"),
+    ),
+    ViewInfo(
+        "known",
+        "SELECT b.id, b.amount, c.name FROM big b JOIN customers c ON b.who = c.id",
+        ("id", "amount", "name"),
+    ),
 ]
-QUERIES = [q.strip() for q in Path(__file__).with_name("queries.sql").read_text(encoding="utf-8").split(";") if q.strip()]
+QUERIES = [
+    q.strip()
+    for q in Path(__file__).with_name("queries.sql").read_text(encoding="utf-8").split(";")
+    if q.strip()
+]
 
 
 def values_of(kind: str, random_: random.Random) -> Any:
@@ -56,17 +91,28 @@ def values_of(kind: str, random_: random.Random) -> Any:
 def data(table: TableInfo, random_: random.Random, count: int) -> pa.Table:
     rows: dict[Row, list[Any]] = {}
     for _ in range(count):
-        row = [None if c.nullable and random_.random() < 0.2 else values_of(c.type.name, random_) for c in table.schema.columns]
+        row = [
+            None if c.nullable and random_.random() < 0.2 else values_of(c.type.name, random_)
+            for c in table.schema.columns
+        ]
         rows[tuple(row[table.schema.names.index(k)] for k in table.schema.key)] = row
     columns = zip(*rows.values(), strict=True) if rows else [[] for _ in table.schema.columns]
-    return pa.table([pa.array(list(v), c.type.arrow) for v, c in zip(columns, table.schema.columns, strict=True)], names=table.schema.names)
+    return pa.table(
+        [
+            pa.array(list(v), c.type.arrow)
+            for v, c in zip(columns, table.schema.columns, strict=True)
+        ],
+        names=table.schema.names,
+    )
 
 
 @cache
 def rows(seed: int) -> tuple[dict[int, pa.Table], duckdb.DuckDBPyConnection]:
     """Random tables, and a DuckDB that has them and the views."""
     random_ = random.Random(seed)
-    tables = {t.id: data(t, random_, random_.choice([0, 4, 12, 25]) if seed else 15) for t in TABLES}
+    tables = {
+        t.id: data(t, random_, random_.choice([0, 4, 12, 25]) if seed else 15) for t in TABLES
+    }
     connection = duckdb.connect()
     for info in TABLES:
         connection.register(info.name, tables[info.id])

@@ -1,4 +1,6 @@
-"""Statements: what is not obeyed is refused, names may be anything that is not empty, and messages speak of the statement."""
+"""Statements: what is not obeyed is refused, names may be anything that is not empty, and messages
+speak of the statement.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,19 @@ from belvedere.expressions import SparkSql
 from belvedere.sql.dialect import split
 from belvedere.sql.names import key_names, key_option
 
-SIGNS = ["x y", "v w.x", "a,b", "a`b", "it's", 'say "hi"', "back\\slash", "a;b", "(", "-- no", "größe"]
+SIGNS = [
+    "x y",
+    "v w.x",
+    "a,b",
+    "a`b",
+    "it's",
+    'say "hi"',
+    "back\\slash",
+    "a;b",
+    "(",
+    "-- no",
+    "größe",
+]
 ODD = [*SIGNS, "1st", "select", "Order", "primary", "key"]
 NO_DATABASE = "tables and views here have no database in front of their names"
 
@@ -43,7 +57,13 @@ def backquoted(name: str) -> str:
 @pytest.mark.parametrize(
     ("constraint", "word"),
     [
-        ("DEFAULT 5", "DEFAULT 5 of column x is not supported in CREATE TABLE: give the value at INSERT or put"),
+        (
+            "DEFAULT 5",
+            (
+                "DEFAULT 5 of column x is not supported in CREATE TABLE: give the value at INSERT"
+                " or put"
+            ),
+        ),
         ("CHECK (x > 5)", "CHECK (x > 5) of column x"),
         ("UNIQUE", "UNIQUE of column x"),
         ("REFERENCES t (id)", "REFERENCES t (id) of column x"),
@@ -63,8 +83,12 @@ def backquoted(name: str) -> str:
         (", LIKE t", "LIKE t"),
     ],
 )
-def test_a_constraint_that_would_not_be_kept_is_refused_by_its_name(db: belvedere.Database, constraint: str, word: str) -> None:
-    assert word in refused(db, f"CREATE TABLE d (id INT PRIMARY KEY, x INT {constraint})", Unsupported)
+def test_a_constraint_that_would_not_be_kept_is_refused_by_its_name(
+    db: belvedere.Database, constraint: str, word: str
+) -> None:
+    assert word in refused(
+        db, f"CREATE TABLE d (id INT PRIMARY KEY, x INT {constraint})", Unsupported
+    )
 
 
 @pytest.mark.parametrize(
@@ -82,7 +106,9 @@ def test_a_constraint_that_would_not_be_kept_is_refused_by_its_name(db: belveder
         "AS SELECT",
     ],
 )
-def test_a_property_that_would_not_be_obeyed_is_refused_by_its_name(db: belvedere.Database, clause: str) -> None:
+def test_a_property_that_would_not_be_obeyed_is_refused_by_its_name(
+    db: belvedere.Database, clause: str
+) -> None:
     ends = " id, 1 AS x FROM t" if clause == "AS SELECT" else ""
     message = refused(db, f"CREATE TABLE d (id INT PRIMARY KEY, x INT) {clause}{ends}", Unsupported)
     assert message.startswith(f"{clause} is not supported in CREATE TABLE: ")
@@ -90,11 +116,15 @@ def test_a_property_that_would_not_be_obeyed_is_refused_by_its_name(db: belveder
 
 @pytest.mark.parametrize("word", ["TEMPORARY", "EXTERNAL"])
 def test_a_kind_of_table_that_there_is_not_is_refused(db: belvedere.Database, word: str) -> None:
-    assert refused(db, f"CREATE {word} TABLE d (id INT PRIMARY KEY)", Unsupported).startswith(f"{word} is not supported")
+    assert refused(db, f"CREATE {word} TABLE d (id INT PRIMARY KEY)", Unsupported).startswith(
+        f"{word} is not supported"
+    )
 
 
 @pytest.mark.parametrize("clause", ["COMMENT 'x'", "PARTITIONED BY (id)", "USING DELTA"])
-def test_a_property_of_a_view_that_would_not_be_obeyed_is_refused(db: belvedere.Database, clause: str) -> None:
+def test_a_property_of_a_view_that_would_not_be_obeyed_is_refused(
+    db: belvedere.Database, clause: str
+) -> None:
     message = refused(db, f"CREATE MATERIALIZED VIEW w {clause} AS SELECT id FROM t", Unsupported)
     assert message.startswith(f"{clause} is not supported in CREATE MATERIALIZED VIEW: ")
 
@@ -108,7 +138,10 @@ def test_a_property_of_a_view_that_would_not_be_obeyed_is_refused(db: belvedere.
         ("id INT, PRIMARY KEY (id, ID)", "lists id twice"),
         ("id INT NULL PRIMARY KEY", "column id cannot be NULL, but is declared NULL"),
         ("id INT NULL, PRIMARY KEY (id)", "column id cannot be NULL, but is declared NULL"),
-        ("id INT PRIMARY KEY, x INT NOT NULL NULL", "column x cannot be NULL, but is declared NULL"),
+        (
+            "id INT PRIMARY KEY, x INT NOT NULL NULL",
+            "column x cannot be NULL, but is declared NULL",
+        ),
         ("id INT PRIMARY KEY DESC", "DESC is not supported"),
         ("id INT, PRIMARY KEY (id) NOT ENFORCED", "NOT ENFORCED"),
         ("id INT, PRIMARY KEY (lower(id))", "list columns by their names"),
@@ -118,7 +151,9 @@ def test_a_property_of_a_view_that_would_not_be_obeyed_is_refused(db: belvedere.
         ("`` INT PRIMARY KEY", "a column of table d has an empty name"),
     ],
 )
-def test_columns_that_contradict_themselves_are_refused(db: belvedere.Database, columns: str, message: str) -> None:
+def test_columns_that_contradict_themselves_are_refused(
+    db: belvedere.Database, columns: str, message: str
+) -> None:
     assert message in refused(db, f"CREATE TABLE d ({columns})", BelvedereError)
 
 
@@ -127,9 +162,13 @@ def test_a_column_may_say_that_it_can_be_null(db: belvedere.Database) -> None:
     assert [c.nullable for c in db.state().table("d").schema.columns] == [True, True, False]
 
 
-@pytest.mark.parametrize("options", ["WITH (key = 'id', key = 's')", "WITH (key = 'id', KEY = 's')"])
+@pytest.mark.parametrize(
+    "options", ["WITH (key = 'id', key = 's')", "WITH (key = 'id', KEY = 's')"]
+)
 def test_an_option_is_given_once(db: belvedere.Database, options: str) -> None:
-    assert "the option key is given twice" in refused(db, f"CREATE MATERIALIZED VIEW w {options} AS SELECT id, s FROM t")
+    assert "the option key is given twice" in refused(
+        db, f"CREATE MATERIALIZED VIEW w {options} AS SELECT id, s FROM t"
+    )
 
 
 @pytest.mark.parametrize(
@@ -168,7 +207,9 @@ def test_an_empty_name_is_refused(db: belvedere.Database, statement: str) -> Non
     ],
 )
 @pytest.mark.parametrize("name", ["x.t", "x.y.t"])
-def test_a_database_in_front_of_a_name_is_refused(db: belvedere.Database, statement: str, name: str) -> None:
+def test_a_database_in_front_of_a_name_is_refused(
+    db: belvedere.Database, statement: str, name: str
+) -> None:
     assert f"{name}: {NO_DATABASE}" in refused(db, statement.format(name))
 
 
@@ -211,9 +252,15 @@ def test_update_and_delete_know_the_alias_of_their_table(db: belvedere.Database)
         ("INSERT INTO t DEFAULT VALUES", "DEFAULT VALUES is not supported in INSERT"),
         ("INSERT INTO t PARTITION (id = 3) VALUES ('a')", "PARTITION is not supported in INSERT"),
         ("INSERT INTO t BY NAME SELECT 'a' AS s, 9 AS id", "BY NAME is not supported in INSERT"),
-        ("INSERT INTO t VALUES (1, 'u') ON CONFLICT DO NOTHING", "ON CONFLICT is not supported in INSERT"),
+        (
+            "INSERT INTO t VALUES (1, 'u') ON CONFLICT DO NOTHING",
+            "ON CONFLICT is not supported in INSERT",
+        ),
         ("INSERT OR IGNORE INTO t VALUES (1, 'u')", "INSERT OR is not supported in INSERT"),
-        ("INSERT INTO t REPLACE WHERE id = 1 VALUES (7, 'u')", "REPLACE WHERE is not supported in INSERT"),
+        (
+            "INSERT INTO t REPLACE WHERE id = 1 VALUES (7, 'u')",
+            "REPLACE WHERE is not supported in INSERT",
+        ),
         ("INSERT INTO t SELECT * FROM t RETURNING id", "RETURNING is not supported in INSERT"),
         ("DROP TABLE t CASCADE", "CASCADE is not supported in DROP TABLE: drop the views"),
         ("DROP TEMPORARY VIEW v", "TEMPORARY is not supported in DROP VIEW"),
@@ -221,10 +268,15 @@ def test_update_and_delete_know_the_alias_of_their_table(db: belvedere.Database)
         ("DESCRIBE FUNCTION t", "DESCRIBE FUNCTION is not understood"),
         ("REFRESH TABLE t", "write REFRESH MATERIALIZED VIEW"),
         ("EXPLAIN CREATE VIEW x AS SELECT id FROM t", "write CREATE MATERIALIZED VIEW"),
-        ("MERGE INTO t USING v ON t.id = v.id WHEN MATCHED THEN DELETE", "MERGE is not understood here: a statement begins with SELECT"),
+        (
+            "MERGE INTO t USING v ON t.id = v.id WHEN MATCHED THEN DELETE",
+            "MERGE is not understood here: a statement begins with SELECT",
+        ),
     ],
 )
-def test_a_part_of_a_statement_is_obeyed_or_refused(db: belvedere.Database, statement: str, message: str) -> None:
+def test_a_part_of_a_statement_is_obeyed_or_refused(
+    db: belvedere.Database, statement: str, message: str
+) -> None:
     assert message in refused(db, statement)
 
 
@@ -241,7 +293,9 @@ def test_a_part_of_a_statement_is_obeyed_or_refused(db: belvedere.Database, stat
         ("DELETE FROM t WHERE foo(id)", "DELETE"),
     ],
 )
-def test_what_cannot_be_computed_in_a_statement_is_not_said_of_views(db: belvedere.Database, statement: str, kind: str) -> None:
+def test_what_cannot_be_computed_in_a_statement_is_not_said_of_views(
+    db: belvedere.Database, statement: str, kind: str
+) -> None:
     message = refused(db, statement, Unsupported)
     assert f"is not supported in {kind}" in message
     assert "view" not in message
@@ -254,16 +308,33 @@ def test_what_cannot_be_computed_in_a_statement_is_not_said_of_views(db: belvede
         ("DESCRIBE nope", "there is no table or view nope: "),
         ("SHOW CREATE TABLE nope", "there is no table or view nope: "),
         ("SELECT * FROM nope", "there is no table or view nope: "),
-        ("CREATE MATERIALIZED VIEW t AS SELECT id FROM t", "a table t exists already: choose another name, or drop it first"),
-        ("CREATE OR REPLACE MATERIALIZED VIEW t AS SELECT id FROM t", "a table t exists already: choose another name, or drop it first"),
-        ("CREATE TABLE v (id INT PRIMARY KEY)", "a view v exists already: choose another name, or drop it first"),
-        ("CREATE TABLE t (id INT PRIMARY KEY)", "a table t exists already: drop it first, or use IF NOT EXISTS"),
-        ("CREATE MATERIALIZED VIEW v AS SELECT id FROM t", "a view v exists already: drop it first, or use OR REPLACE"),
+        (
+            "CREATE MATERIALIZED VIEW t AS SELECT id FROM t",
+            "a table t exists already: choose another name, or drop it first",
+        ),
+        (
+            "CREATE OR REPLACE MATERIALIZED VIEW t AS SELECT id FROM t",
+            "a table t exists already: choose another name, or drop it first",
+        ),
+        (
+            "CREATE TABLE v (id INT PRIMARY KEY)",
+            "a view v exists already: choose another name, or drop it first",
+        ),
+        (
+            "CREATE TABLE t (id INT PRIMARY KEY)",
+            "a table t exists already: drop it first, or use IF NOT EXISTS",
+        ),
+        (
+            "CREATE MATERIALIZED VIEW v AS SELECT id FROM t",
+            "a view v exists already: drop it first, or use OR REPLACE",
+        ),
         ("DROP TABLE v", "v is a view: use DROP MATERIALIZED VIEW"),
         ("DROP MATERIALIZED VIEW t", "t is a table: use DROP TABLE"),
     ],
 )
-def test_a_name_that_is_missing_or_taken_is_said_in_words_that_help(db: belvedere.Database, statement: str, message: str) -> None:
+def test_a_name_that_is_missing_or_taken_is_said_in_words_that_help(
+    db: belvedere.Database, statement: str, message: str
+) -> None:
     assert refused(db, statement, CatalogError).startswith(message)
 
 
@@ -282,13 +353,31 @@ def test_a_statement_is_text(db: belvedere.Database, text: Any) -> None:
     [
         ("GARBAGE", "GARBAGE is not understood here: a statement begins with"),
         ("GARBAGE t", "GARBAGE is not understood here: a statement begins with"),
-        ("EXPLAIN GARBAGE t", "EXPLAIN takes the name of a view, a SELECT or a CREATE MATERIALIZED VIEW, not GARBAGE"),
+        (
+            "EXPLAIN GARBAGE t",
+            "EXPLAIN takes the name of a view, a SELECT or a CREATE MATERIALIZED VIEW, not GARBAGE",
+        ),
         ("CREATE MATERIALIZED VIEW w AS t", "a view is defined by a SELECT, not by t"),
-        ("SELECT * FROM", "this is not valid SQL: a table name is missing after FROM (line 1, column 10)"),
-        ("SELECT *\n  FROM WHERE id = 1", "this is not valid SQL: a table name is expected, not WHERE (line 2, column 8)"),
-        ("CREATE TABLE d (id INT, PRIMARY KEY ())", "this is not valid SQL: something is missing at ) (line 1, column 39)"),
-        ("UPDATE t SET s = 'a' WHERE", "this is not valid SQL: something is missing at WHERE (line 1, column 22)"),
-        ("SELECT id FROM t t t", "this is not valid SQL: t is not expected here (line 1, column 20)"),
+        (
+            "SELECT * FROM",
+            "this is not valid SQL: a table name is missing after FROM (line 1, column 10)",
+        ),
+        (
+            "SELECT *\n  FROM WHERE id = 1",
+            "this is not valid SQL: a table name is expected, not WHERE (line 2, column 8)",
+        ),
+        (
+            "CREATE TABLE d (id INT, PRIMARY KEY ())",
+            "this is not valid SQL: something is missing at ) (line 1, column 39)",
+        ),
+        (
+            "UPDATE t SET s = 'a' WHERE",
+            "this is not valid SQL: something is missing at WHERE (line 1, column 22)",
+        ),
+        (
+            "SELECT id FROM t t t",
+            "this is not valid SQL: t is not expected here (line 1, column 20)",
+        ),
         ("SELECT 'a", "this is not valid SQL: a ' is opened and never closed"),
         ("SELECT `a", "this is not valid SQL: a ` is opened and never closed"),
         ("SELECT 1 /* a", "this is not valid SQL: a quote or a comment is opened and never closed"),
@@ -296,20 +385,31 @@ def test_a_statement_is_text(db: belvedere.Database, text: Any) -> None:
         ("EXPLAIN", "EXPLAIN takes the name of a view"),
     ],
 )
-def test_what_is_not_sql_is_said_without_the_parsers_own_words(db: belvedere.Database, text: str, message: str) -> None:
+def test_what_is_not_sql_is_said_without_the_parsers_own_words(
+    db: belvedere.Database, text: str, message: str
+) -> None:
     said = refused(db, text)
     assert said.startswith(message)
     assert not any(word in said for word in ("<Token", "<class", "sqlglot", "COLUMN", "ALIAS"))
 
 
 def test_a_script_is_split_at_semicolons_outside_of_quotes_and_comments() -> None:
-    script = "-- a;\nSELECT ';'; /* ; */ EXPLAIN SELECT * FROM t WHERE s = 'a;b'; SHOW CREATE TABLE `a;b`; -- done"
-    parts = ["-- a;\nSELECT ';'", "/* ; */ EXPLAIN SELECT * FROM t WHERE s = 'a;b'", "SHOW CREATE TABLE `a;b`"]
+    script = (
+        "-- a;\nSELECT ';'; /* ; */ EXPLAIN SELECT * FROM t WHERE s = 'a;b'; SHOW CREATE TABLE"
+        " `a;b`; -- done"
+    )
+    parts = [
+        "-- a;\nSELECT ';'",
+        "/* ; */ EXPLAIN SELECT * FROM t WHERE s = 'a;b'",
+        "SHOW CREATE TABLE `a;b`",
+    ]
     assert split(script) == parts
 
 
 def test_comments_may_stand_anywhere(db: belvedere.Database) -> None:
-    assert db.sql("-- which\nSHOW /* all */ TABLES -- please").to_pylist() == [{"name": "t", "kind": "table"}]
+    assert db.sql("-- which\nSHOW /* all */ TABLES -- please").to_pylist() == [
+        {"name": "t", "kind": "table"}
+    ]
     assert str(db.sql("/* how */ EXPLAIN v -- please")).startswith("v  keyed by id")
     assert str(db.sql("EXPLAIN -- how\n SELECT id FROM t WHERE s = ';'")).startswith("(query)")
 
@@ -331,7 +431,9 @@ def test_names_may_be_anything_in_backquotes(db: belvedere.Database, name: str) 
 
 
 def made_again(db: belvedere.Database, name: str) -> Any:
-    """The definition that SHOW CREATE of a table or view gives, in another database with the same tables."""
+    """The definition that SHOW CREATE of a table or view gives, in another database with the same
+    tables.
+    """
     found = db.state().relation(name)
     with belvedere.open("memory:") as other:
         for table in db.state().tables.values():
@@ -340,7 +442,12 @@ def made_again(db: belvedere.Database, name: str) -> Any:
             other.sql(str(db.sql(f"SHOW CREATE MATERIALIZED VIEW {backquoted(name)}")))
         again = other.state().relation(name)
     for definition in (found, again):
-        yield definition.name, definition.schema, getattr(definition, "key", ()), getattr(definition, "before_images", None)
+        yield (
+            definition.name,
+            definition.schema,
+            getattr(definition, "key", ()),
+            getattr(definition, "before_images", None),
+        )
 
 
 @pytest.mark.parametrize("before_images", ["true", "false"])
@@ -349,24 +456,39 @@ def test_show_create_can_be_run_as_it_is(name: str, before_images: str) -> None:
     column = backquoted(name)
     with belvedere.open("memory:") as db:
         options = f"WITH (before_images = {before_images})"
-        db.sql(f"CREATE TABLE {column} ({column} INT, d DECIMAL(9,2) NOT NULL, `{'é'}` DATE, PRIMARY KEY (d, {column})) {options}")
-        db.sql(f"CREATE MATERIALIZED VIEW `w {column[1:-1]}` WITH (key = {key_option([name])}) AS SELECT {column}, d FROM {column}")
+        db.sql(
+            f"CREATE TABLE {column} ({column} INT, d DECIMAL(9,2) NOT NULL, `{'é'}` DATE, PRIMARY"
+            f" KEY (d, {column})) {options}"
+        )
+        db.sql(
+            f"CREATE MATERIALIZED VIEW `w {column[1:-1]}` WITH (key = {key_option([name])}) AS"
+            f" SELECT {column}, d FROM {column}"
+        )
         for relation in (name, f"w {name}"):
             first, again = made_again(db, relation)
             assert first == again
 
 
 def test_show_create_quotes_every_word_that_the_parser_knows() -> None:
-    known = (*SparkSql.Tokenizer.KEYWORDS, *SparkSql.Parser.CONSTRAINT_PARSERS, *SparkSql.Parser.SCHEMA_UNNAMED_CONSTRAINTS)
+    known = (
+        *SparkSql.Tokenizer.KEYWORDS,
+        *SparkSql.Parser.CONSTRAINT_PARSERS,
+        *SparkSql.Parser.SCHEMA_UNNAMED_CONSTRAINTS,
+    )
     words = sorted({word.lower() for phrase in known for word in phrase.split() if word.strip()})
     with belvedere.open("memory:") as db:
-        db.sql(f"CREATE TABLE t ({', '.join(f'{backquoted(w)} INT' for w in words)}, PRIMARY KEY ({', '.join(map(backquoted, words))}))")
+        db.sql(
+            f"CREATE TABLE t ({', '.join(f'{backquoted(w)} INT' for w in words)}, PRIMARY KEY"
+            f" ({', '.join(map(backquoted, words))}))"
+        )
         first, again = made_again(db, "t")
         assert first == again
 
 
 def test_plain_names_are_shown_plainly(db: belvedere.Database) -> None:
-    assert str(db.sql("SHOW CREATE TABLE t")) == "CREATE TABLE t (id INT, s STRING, PRIMARY KEY (id))"
+    assert (
+        str(db.sql("SHOW CREATE TABLE t")) == "CREATE TABLE t (id INT, s STRING, PRIMARY KEY (id))"
+    )
     assert str(db.sql("SHOW CREATE TABLE v")) == "CREATE MATERIALIZED VIEW v AS SELECT id, s FROM t"
 
 
@@ -380,4 +502,6 @@ def test_the_key_option_lists_columns_and_odd_names_in_backquotes(db: belvedere.
 
 @pytest.mark.parametrize("option", ["`a", "a`b", "`a` b", "``a`"])
 def test_a_key_option_with_a_lost_backquote_is_refused(db: belvedere.Database, option: str) -> None:
-    assert "odd names in backquotes" in refused(db, f"CREATE MATERIALIZED VIEW w WITH (key = '{option}') AS SELECT s, id FROM t")
+    assert "odd names in backquotes" in refused(
+        db, f"CREATE MATERIALIZED VIEW w WITH (key = '{option}') AS SELECT s, id FROM t"
+    )

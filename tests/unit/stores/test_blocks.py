@@ -1,4 +1,6 @@
-"""Blocks come back as they were written, whatever the columns look like, and can be searched where they lie."""
+"""Blocks come back as they were written, whatever the columns look like, and can be searched where
+they lie.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,16 @@ def binary(items: list[bytes | None]) -> pa.BinaryArray:
     return pa.array(items, pa.binary())
 
 
-@given(column, st.integers(0, 5), st.integers(0, 5), st.floats(allow_nan=False), st.integers(1, 2**32 - 1))
-def test_columns_come_back_also_from_slices(items: list[bytes | None], skip: int, drop: int, time: float, table: int) -> None:
+@given(
+    column,
+    st.integers(0, 5),
+    st.integers(0, 5),
+    st.floats(allow_nan=False),
+    st.integers(1, 2**32 - 1),
+)
+def test_columns_come_back_also_from_slices(
+    items: list[bytes | None], skip: int, drop: int, time: float, table: int
+) -> None:
     sliced = binary(items).slice(skip, max(len(items) - skip - drop, 0))
     block = blocks.decode(blocks.encode(table, time, (sliced, sliced, sliced)))
     assert (block.table, block.time) == (table, time)
@@ -26,12 +36,20 @@ def test_columns_come_back_also_from_slices(items: list[bytes | None], skip: int
         assert found.to_pylist() == sliced.to_pylist()
 
 
-@given(st.lists(st.none() | st.binary(max_size=20), min_size=2, max_size=3), st.integers(1, 2**32 - 1))
-def test_the_short_way_for_one_row_gives_the_same_bytes(items: list[bytes | None], table: int) -> None:
-    assert blocks.encode_one(table, 1.5, items) == blocks.encode(table, 1.5, [binary([item]) for item in items])
+@given(
+    st.lists(st.none() | st.binary(max_size=20), min_size=2, max_size=3), st.integers(1, 2**32 - 1)
+)
+def test_the_short_way_for_one_row_gives_the_same_bytes(
+    items: list[bytes | None], table: int
+) -> None:
+    assert blocks.encode_one(table, 1.5, items) == blocks.encode(
+        table, 1.5, [binary([item]) for item in items]
+    )
 
 
-@given(st.dictionaries(st.binary(max_size=4), st.none() | st.binary(max_size=4)), st.binary(max_size=4))
+@given(
+    st.dictionaries(st.binary(max_size=4), st.none() | st.binary(max_size=4)), st.binary(max_size=4)
+)
 def test_a_key_is_found_in_a_sorted_block(content: dict[bytes, bytes | None], other: bytes) -> None:
     keys = sorted(content)
     encoded = blocks.encode(1, 0.0, (binary(list(keys)), binary([content[key] for key in keys])))

@@ -24,7 +24,11 @@ def binary(*items: bytes | None) -> pa.BinaryArray:
 
 def rows_of(store: EmbeddedStore, table: int = 1) -> dict[bytes, bytes]:
     with store.base.snapshot() as snapshot:
-        return {k: v for keys, values in snapshot.scan(table) for k, v in zip(keys.to_pylist(), values.to_pylist(), strict=True)}
+        return {
+            k: v
+            for keys, values in snapshot.scan(table)
+            for k, v in zip(keys.to_pylist(), values.to_pylist(), strict=True)
+        }
 
 
 # ---------------------------------------------------------------- opening
@@ -36,7 +40,12 @@ def test_what_was_written_is_there_after_opening_again(tmp_path: Path) -> None:
     with EmbeddedStore.open(tmp_path / "s") as store:
         assert store.state.slots == 3
         assert rows_of(store) == {b"k": b"v"}
-    assert {entry.name for entry in (tmp_path / "s").iterdir()} == {"format.json", "catalog", "base", "slots"}
+    assert {entry.name for entry in (tmp_path / "s").iterdir()} == {
+        "format.json",
+        "catalog",
+        "base",
+        "slots",
+    }
 
 
 def test_an_existing_empty_directory_and_a_half_made_store_are_completed(tmp_path: Path) -> None:
@@ -65,7 +74,18 @@ def test_another_format_version_is_refused(tmp_path: Path) -> None:
         EmbeddedStore.open(tmp_path)
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", "{}", '{"format": 1}', '{"format": 1, "slots": 0}', '{"format": "x", "slots": 2}'])
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "{",
+        "[]",
+        "{}",
+        '{"format": 1}',
+        '{"format": 1, "slots": 0}',
+        '{"format": "x", "slots": 2}',
+    ],
+)
 def test_a_damaged_format_is_refused(tmp_path: Path, content: str) -> None:
     (tmp_path / "format.json").write_text(content)
     with pytest.raises(StoreError, match="damaged"):
@@ -76,7 +96,9 @@ def test_a_damaged_environment_is_refused(tmp_path: Path) -> None:
     with EmbeddedStore.open(tmp_path, slots=2):
         pass
     (tmp_path / "base" / "data.mdb").write_bytes(b"garbage" * 4000)
-    with pytest.raises(StoreError, match=r"base is damaged .* Restore the whole directory from one backup"):
+    with pytest.raises(
+        StoreError, match=r"base is damaged .* Restore the whole directory from one backup"
+    ):
         EmbeddedStore.open(tmp_path)
 
 
@@ -88,8 +110,20 @@ def test_the_number_of_slots_is_fixed_at_creation(tmp_path: Path) -> None:
         EmbeddedStore.open(tmp_path / "new", slots=0)
 
 
-@pytest.mark.parametrize("sizes", [{"slots": 1.5}, {"slots": 0}, {"slots": 1000}, {"slots": True}, {"map_size": 0}, {"max_size": "1"}])
-def test_sizes_that_make_no_sense_are_refused_before_anything_is_made(tmp_path: Path, sizes: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        {"slots": 1.5},
+        {"slots": 0},
+        {"slots": 1000},
+        {"slots": True},
+        {"map_size": 0},
+        {"max_size": "1"},
+    ],
+)
+def test_sizes_that_make_no_sense_are_refused_before_anything_is_made(
+    tmp_path: Path, sizes: dict[str, Any]
+) -> None:
     with pytest.raises(StoreError, match=r"(slots|map_size|max_size) is .*: use a whole number"):
         EmbeddedStore.open(tmp_path / "s", **sizes)
     assert not (tmp_path / "s").exists()
@@ -133,11 +167,15 @@ def test_a_cached_store_is_opened_anew_when_its_directory_was_made_anew(tmp_path
     cached.close()
 
 
-def test_a_store_that_was_removed_while_open_is_not_written_to_and_does_not_stand_in_the_way_of_a_new_one(tmp_path: Path) -> None:
+def test_a_store_that_was_removed_while_open_is_not_written_to_and_does_not_stand_in_the_way_of_a_new_one(
+    tmp_path: Path,
+) -> None:
     old = EmbeddedStore.open(tmp_path / "s", slots=1)
     old.base.put_one(1, b"k", b"old", True)
     shutil.rmtree(tmp_path / "s")
-    with pytest.raises(StoreError, match=r"was removed or replaced while it was open; nothing was written"):
+    with pytest.raises(
+        StoreError, match=r"was removed or replaced while it was open; nothing was written"
+    ):
         old.base.put_one(1, b"k", b"lost", True)
     with EmbeddedStore.open(tmp_path / "s", slots=1) as new:
         assert rows_of(new) == {}
@@ -166,7 +204,9 @@ def test_the_map_grows_as_needed(tmp_path: Path) -> None:
 
 
 def filled(store: EmbeddedStore, rows: int) -> int:
-    """Write calls of so many rows until there is no room; the end of the log as the last good call told it."""
+    """Write calls of so many rows until there is no room; the end of the log as the last good call
+    told it.
+    """
     end = 0
     while True:
         keys = binary(*(b"%d-%d" % (end, i) for i in range(rows)))
@@ -210,7 +250,9 @@ def test_a_full_slot_refuses_a_commit_whole(tmp_path: Path) -> None:
         assert list(store.state.reader(0, 1).scan(1)) == []
 
 
-def test_growing_waits_for_readers_of_other_threads_and_they_see_nothing_of_it(tmp_path: Path) -> None:
+def test_growing_waits_for_readers_of_other_threads_and_they_see_nothing_of_it(
+    tmp_path: Path,
+) -> None:
     with EmbeddedStore.open(tmp_path, slots=2, map_size=1 << 17) as store:
         store.base.put_one(1, b"k", b"v" * 100, True)
         stop, failures = threading.Event(), []
@@ -234,7 +276,9 @@ def test_growing_waits_for_readers_of_other_threads_and_they_see_nothing_of_it(t
         assert len(rows_of(store, 2)) == 60
 
 
-def test_a_snapshot_that_keeps_the_map_from_growing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_snapshot_that_keeps_the_map_from_growing_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(environment, "_PATIENCE", 0.01)
     with EmbeddedStore.open(tmp_path, slots=2, map_size=1 << 17) as store:
         store.base.put_one(1, b"k", b"v", True)
@@ -248,7 +292,9 @@ def test_a_snapshot_that_keeps_the_map_from_growing_is_named(tmp_path: Path, mon
 # ---------------------------------------------------------------- limits
 
 
-def test_the_longest_key_works_and_a_longer_one_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+def test_the_longest_key_works_and_a_longer_one_is_refused_before_anything_is_written(
+    tmp_path: Path,
+) -> None:
     with EmbeddedStore.open(tmp_path, slots=2) as store:
         longest = b"k" * environment.MAX_KEY
         store.base.put_one(1, longest, b"1", True)
@@ -276,15 +322,21 @@ def test_scans_pass_over_the_longest_keys(tmp_path: Path, table: int) -> None:
         shard.commit()
         store.base.write(table, binary(*keys), binary(*keys), True)
         with store.base.snapshot() as snapshot:
-            assert [k for found, _ in snapshot.scan(table, batch=1) for k in found.to_pylist()] == keys
+            assert [
+                k for found, _ in snapshot.scan(table, batch=1) for k in found.to_pylist()
+            ] == keys
             assert snapshot.get(table, b"x" * 600) is None
         shard, reader = store.state.shard(0, 2), store.state.reader(0, 1)
         for low in [b"", *keys, b"a" * 600, b"b" * 508, b"\xff" * 508]:
             expected = [key for key in keys if key >= low]
             assert [key for key, _ in shard.scan(table, low, None)] == expected
             assert [key for key, _ in shard.scan(table, low, None, reverse=True)] == expected[::-1]
-            assert [key for key, _ in shard.scan(table, b"", low, reverse=True)] == [key for key in keys if key < low][::-1]
-            assert [k for found, _ in reader.scan(table, low, batch=1) for k in found.to_pylist()] == expected
+            assert [key for key, _ in shard.scan(table, b"", low, reverse=True)] == [
+                key for key in keys if key < low
+            ][::-1]
+            assert [
+                k for found, _ in reader.scan(table, low, batch=1) for k in found.to_pylist()
+            ] == expected
         assert store.state.getter(table)(0, 1, b"x" * 600) is None
         assert reader.get_many(table, binary(b"x" * 600, b"b")).to_pylist() == [None, b"b"]
 
@@ -305,10 +357,14 @@ def test_bad_arguments_are_refused_with_a_reason(tmp_path: Path) -> None:
             store.base.write(1, binary(b"a"), binary(b"a").cast(pa.large_binary()), True)
 
 
-def test_a_write_inside_a_write_of_the_same_thread_raises_instead_of_hanging(tmp_path: Path) -> None:
+def test_a_write_inside_a_write_of_the_same_thread_raises_instead_of_hanging(
+    tmp_path: Path,
+) -> None:
     with EmbeddedStore.open(tmp_path, slots=2) as store:
         with pytest.raises(StoreError, match="open already"):
-            store.catalog.transact(lambda _: store.catalog.transact(lambda inner: inner.put("a", b"1")))
+            store.catalog.transact(
+                lambda _: store.catalog.transact(lambda inner: inner.put("a", b"1"))
+            )
         store.catalog.transact(lambda transaction: transaction.put("a", b"1"))
 
 
@@ -336,9 +392,17 @@ def test_quick_single_reads_agree_with_the_others(tmp_path: Path) -> None:
         assert catalog.get_one("epoch") == b"3"
         for epoch in (1, 2, 3):
             shard = store.state.shard(1, epoch)
-            shard.write(Write(1, binary(b"k"), binary(b"%d" % epoch), shard.get_many(1, binary(b"k"))))
+            shard.write(
+                Write(1, binary(b"k"), binary(b"%d" % epoch), shard.get_many(1, binary(b"k")))
+            )
             shard.commit()
-        assert [state.getter(1)(1, epoch, b"k") for epoch in range(5)] == [None, b"1", b"2", b"3", b"3"]
+        assert [state.getter(1)(1, epoch, b"k") for epoch in range(5)] == [
+            None,
+            b"1",
+            b"2",
+            b"3",
+            b"3",
+        ]
 
 
 def test_collecting_gives_the_room_of_undo_blocks_back(tmp_path: Path) -> None:
@@ -347,14 +411,20 @@ def test_collecting_gives_the_room_of_undo_blocks_back(tmp_path: Path) -> None:
         sizes = []
         for epoch in range(1, 41):
             shard = store.state.shard(0, epoch)
-            shard.write(Write(1, keys, binary(*(os.urandom(20) for _ in range(2000))), shard.get_many(1, keys)))
+            shard.write(
+                Write(
+                    1, keys, binary(*(os.urandom(20) for _ in range(2000))), shard.get_many(1, keys)
+                )
+            )
             shard.commit()
             store.state.collect(0, epoch - 1)
             sizes.append(store.state.status(0).bytes)
         assert sizes[-1] <= 2 * sizes[9]
 
 
-def test_an_attempt_that_ends_between_two_tables_is_finished_by_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_attempt_that_ends_between_two_tables_is_finished_by_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("belvedere.stores.embedded.shard._PORTION", 2)
     tables = range(1, 6)
     with EmbeddedStore.open(tmp_path, slots=1) as store:
@@ -364,18 +434,24 @@ def test_an_attempt_that_ends_between_two_tables_is_finished_by_the_next(tmp_pat
                 for table in tables:
                     keys = binary(*sorted(b"%d" % i for i in range(table)))
                     before = shard.get_many(table, keys)
-                    assert before.to_pylist() == [b"%d" % (epoch - 1) if epoch > 1 else None] * table
+                    assert (
+                        before.to_pylist() == [b"%d" % (epoch - 1) if epoch > 1 else None] * table
+                    )
                     shard.write(Write(table, keys, binary(*[b"%d" % epoch] * table), before))
                 _break_off(monkeypatch, store, left, shard)
                 for table in tables:  # a reader of the epoch before notices nothing
-                    assert store.state.getter(table)(0, epoch - 1, b"0") == (b"%d" % (epoch - 1) if epoch > 1 else None)
+                    assert store.state.getter(table)(0, epoch - 1, b"0") == (
+                        b"%d" % (epoch - 1) if epoch > 1 else None
+                    )
             for table in tables:
-                (keys, values) = next(store.state.reader(0, epoch).scan(table))
+                keys, values = next(store.state.reader(0, epoch).scan(table))
                 assert (len(keys), set(values.to_pylist())) == (table, {b"%d" % epoch})
                 assert store.state.count(0, table)[0] == table
 
 
-def _break_off(monkeypatch: pytest.MonkeyPatch, store: EmbeddedStore, left: int | None, shard: Any) -> None:
+def _break_off(
+    monkeypatch: pytest.MonkeyPatch, store: EmbeddedStore, left: int | None, shard: Any
+) -> None:
     """Commit, with so many transactions until the attempt ends."""
     environment = shard._environment
     write, done = environment.write, []
@@ -396,7 +472,9 @@ def _break_off(monkeypatch: pytest.MonkeyPatch, store: EmbeddedStore, left: int 
                 shard.commit()
 
 
-def test_mapped_pages_are_given_back_and_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mapped_pages_are_given_back_and_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with EmbeddedStore.open(tmp_path, slots=1) as store:
         keys = binary(*(b"%06d" % i for i in range(60_000)))
         store.base.write(1, keys, binary(*[b"x" * 500] * len(keys)), True)

@@ -1,4 +1,6 @@
-"""The mark of an environment tells of every commit, also of other processes, after a fork, and if LMDB's pages look unknown."""
+"""The mark of an environment tells of every commit, also of other processes, after a fork, and if
+LMDB's pages look unknown.
+"""
 
 from __future__ import annotations
 
@@ -24,11 +26,18 @@ with EmbeddedStore.open(sys.argv[1]) as store:
         store.catalog.transact(lambda t: t.put("head", Head(epoch, 0, {}).to_bytes()))
         print(epoch, flush=True)
 """
-_COMMIT = "import lmdb, sys\nwith lmdb.open(sys.argv[1]).begin(write=True) as t: t.put(b'k', sys.argv[2].encode())"
+_COMMIT = (
+    "import lmdb, sys\nwith lmdb.open(sys.argv[1]).begin(write=True) as t: t.put(b'k',"
+    " sys.argv[2].encode())"
+)
 
 
-@pytest.mark.parametrize("known", [True, False], ids=["pages as expected", "pages of another version"])
-def test_another_process_commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, known: bool) -> None:
+@pytest.mark.parametrize(
+    "known", [True, False], ids=["pages as expected", "pages of another version"]
+)
+def test_another_process_commits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, known: bool
+) -> None:
     if not known:
         monkeypatch.setattr(marks, "_KNOWN", (0xBEEFC0DE, 2))
     with lmdb.open(str(tmp_path)) as environment:
@@ -78,7 +87,9 @@ def test_a_closed_store_says_so(tmp_path: Path) -> None:
 
 
 def test_who_reads_during_a_commit_sees_it_afterwards(tmp_path: Path) -> None:
-    """LMDB lets readers see a commit only when the disk has it, a moment after the mark has changed."""
+    """LMDB lets readers see a commit only when the disk has it, a moment after the mark has
+    changed.
+    """
     epochs = 300
     with EmbeddedStore.open(tmp_path, slots=1) as store:
         store.catalog.transact(lambda t: t.put("head", Head(0, 0, {}).to_bytes()))
@@ -98,7 +109,9 @@ def test_who_reads_during_a_commit_sees_it_afterwards(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("ahead", [0, 1])
-def test_what_was_read_belongs_to_its_own_transaction(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ahead: int) -> None:
+def test_what_was_read_belongs_to_its_own_transaction(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ahead: int
+) -> None:
     with EmbeddedStore.open(tmp_path, slots=1) as store:
         cache, mark = CatalogCache(store), store.catalog.mark
         for epoch in range(1, 5):

@@ -1,4 +1,6 @@
-"""Each rule of the store in memory matters: switched off, the misbehaviour that it prevents can be seen."""
+"""Each rule of the store in memory matters: switched off, the misbehaviour that it prevents can be
+seen.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ def binary(*items: bytes | None) -> pa.BinaryArray:
     return pa.array(items, pa.binary())
 
 
-def attempt(store: MemoryStore, epoch: int, key: bytes, change: Callable[[bytes | None], bytes | None]) -> None:
+def attempt(
+    store: MemoryStore, epoch: int, key: bytes, change: Callable[[bytes | None], bytes | None]
+) -> None:
     shard = store.state.shard(0, epoch)
     before = shard.get_many(TABLE, binary(key))
     shard.write(Write(TABLE, binary(key), binary(change(before[0].as_py())), before))
@@ -41,7 +45,9 @@ def add_one(before: bytes | None) -> bytes:
 def test_r1_without_abort_a_late_attempt_writes_keys_that_nobody_touched_since(abort: bool) -> None:
     store = MemoryStore(slots=1, rules=Rules(abort_beyond_epoch=abort))
     late = store.state.shard(0, 1)
-    late.write(Write(TABLE, binary(b"touched", b"untouched"), binary(b"late", b"late"), binary(None, None)))
+    late.write(
+        Write(TABLE, binary(b"touched", b"untouched"), binary(b"late", b"late"), binary(None, None))
+    )
     put(store, 1, b"touched", b"1")
     put(store, 2, b"touched", b"2")
     if abort:
@@ -72,7 +78,9 @@ def test_r2_without_the_stored_before_a_retry_counts_twice(keep: bool) -> None:
 
 
 @pytest.mark.parametrize("floor", [True, False])
-def test_r3_without_the_slot_floor_a_late_attempt_reads_collected_records_as_absent(floor: bool) -> None:
+def test_r3_without_the_slot_floor_a_late_attempt_reads_collected_records_as_absent(
+    floor: bool,
+) -> None:
     store = MemoryStore(slots=1, rules=Rules(slot_floor=floor))
     put(store, 1, b"k", b"7")
     put(store, 2, b"k", None)

@@ -1,4 +1,6 @@
-"""Parts of a store that are lost, cut off or from another time are named when it is opened; a crash while it is made is mended."""
+"""Parts of a store that are lost, cut off or from another time are named when it is opened; a crash
+while it is made is mended.
+"""
 
 from __future__ import annotations
 
@@ -127,7 +129,10 @@ def test_an_older_part_is_named(tmp_path: Path, part: str) -> None:
     filled(tmp_path / "db", 500)
     shutil.rmtree(tmp_path / "db" / part)
     shutil.copytree(tmp_path / "old", tmp_path / "db" / part)
-    with pytest.raises(StoreError, match=rf"not from one time: {part} is older than .* not made in one piece.*{RESTORE}"):
+    with pytest.raises(
+        StoreError,
+        match=rf"not from one time: {part} is older than .* not made in one piece.*{RESTORE}",
+    ):
         belvedere.open(tmp_path / "db")
 
 
@@ -144,17 +149,24 @@ def test_slots_in_the_wrong_place_are_named(tmp_path: Path) -> None:
     slots = filled(tmp_path / "db") / "slots"
     for old, new in (("000", "aside"), ("001", "000"), ("aside", "001")):
         (slots / old).rename(slots / new)
-    with pytest.raises(StoreError, match="slots/000 is slots/001 of this store, in the wrong place"):
+    with pytest.raises(
+        StoreError, match="slots/000 is slots/001 of this store, in the wrong place"
+    ):
         belvedere.open(tmp_path / "db")
 
 
-def test_positions_and_epochs_tell_of_parts_from_different_times_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_positions_and_epochs_tell_of_parts_from_different_times_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What stores can be asked that keep no numbers of parts, such as those of format 2."""
     monkeypatch.setattr(parts, "check", lambda *_: None)
     filled(tmp_path / "db", 100)
     shutil.copytree(tmp_path / "db", tmp_path / "old")
     filled(tmp_path / "db", 100)
-    for part, words in (("base", "the change log ends at 100, the views contain operations up to 200"), ("catalog", "slot 0 has epoch")):
+    for part, words in (
+        ("base", "the change log ends at 100, the views contain operations up to 200"),
+        ("catalog", "slot 0 has epoch"),
+    ):
         shutil.copytree(tmp_path / "db", tmp_path / part)
         shutil.copy(tmp_path / "old" / part / "data.mdb", tmp_path / part / part / "data.mdb")
         with pytest.raises(StoreError, match=f"not from one time: {words}"):
@@ -178,7 +190,9 @@ class Crash(Exception):
 
 
 def crashing(monkeypatch: pytest.MonkeyPatch, after: int) -> Callable[[], int]:
-    """Steps of making and marking parts end with a crash after so many; returns a function that tells how many there were."""
+    """Steps of making and marking parts end with a crash after so many; returns a function that
+    tells how many there were.
+    """
     done: list[str] = []
 
     def counted(name: str) -> None:
@@ -198,7 +212,9 @@ def crashing(monkeypatch: pytest.MonkeyPatch, after: int) -> Callable[[], int]:
 
 
 @pytest.mark.parametrize("after", range(7))
-def test_a_crash_while_a_store_is_made_is_mended_by_the_next_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int) -> None:
+def test_a_crash_while_a_store_is_made_is_mended_by_the_next_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int
+) -> None:
     with monkeypatch.context() as patch:
         crashing(patch, after)
         if after < 6:  # begin, four parts, publish
@@ -214,13 +230,18 @@ def test_a_crash_while_a_store_is_made_is_mended_by_the_next_open(tmp_path: Path
 def aged(path: Path) -> Path:
     """A store as format 2 had it: no marks, and records that are shorter."""
     for part in PARTS:
-        with lmdb.open(str(path / part), map_size=1 << 26) as environment, environment.begin(write=True) as transaction:
+        with (
+            lmdb.open(str(path / part), map_size=1 << 26) as environment,
+            environment.begin(write=True) as transaction,
+        ):
             for key in (b"store", b"parts"):
                 transaction.delete(b"\0\0\0\0m" + key)
             for key in (b"end", b"floors"):
                 if found := transaction.get(b"\0\0\0\0m" + key):
                     transaction.put(b"\0\0\0\0m" + key, found[:16])
-    (path / "format.json").write_text(json.dumps({"belvedere": "embedded store", "format": 2, "slots": 2}))
+    (path / "format.json").write_text(
+        json.dumps({"belvedere": "embedded store", "format": 2, "slots": 2})
+    )
     return path
 
 
@@ -248,7 +269,9 @@ def test_a_store_of_format_2_is_brought_to_this_format_also_after_a_crash(
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_a_store_of_format_2_must_have_all_parts_that_were_in_use(tmp_path: Path, part: str) -> None:
+def test_a_store_of_format_2_must_have_all_parts_that_were_in_use(
+    tmp_path: Path, part: str
+) -> None:
     for rows in (10, 1, 1, 1, 1):
         filled(tmp_path / "db", rows)
     shutil.rmtree(aged(tmp_path / "db") / part)

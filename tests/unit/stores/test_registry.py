@@ -36,7 +36,10 @@ def test_stores_that_are_not_there_yet_say_so(url: str) -> None:
         open_store(url)
 
 
-@pytest.mark.parametrize(("url", "hint"), [("ftp://host", "one of belvedere:"), ("belvedere:", "no path"), ("memory:/x", "no path")])
+@pytest.mark.parametrize(
+    ("url", "hint"),
+    [("ftp://host", "one of belvedere:"), ("belvedere:", "no path"), ("memory:/x", "no path")],
+)
 def test_other_urls_are_refused_with_a_hint(url: str, hint: str) -> None:
     with pytest.raises(StoreError, match=hint):
         open_store(url)

@@ -1,4 +1,6 @@
-"""A worker keeps its store open by path; when the directory is made anew it must not go on with the old files."""
+"""A worker keeps its store open by path; when the directory is made anew it must not go on with the
+old files.
+"""
 
 from __future__ import annotations
 

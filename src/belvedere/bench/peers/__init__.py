@@ -1,7 +1,7 @@
 """Engines that are measured beside ours in the same run. Each runs in a process of its own.
 
-A peer's module has `run(ops_path, view, state_dir, ...)`, which starts that process and returns its PeerResult, and
-`measure` with the same arguments, which does the work where it is called.
+A peer's module has `run(ops_path, view, state_dir, ...)`, which starts that process and returns its
+PeerResult, and `measure` with the same arguments, which does the work where it is called.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ PROBES = 20
 
 @dataclass(frozen=True, slots=True)
 class PeerResult:
-    """One run over a log; `batch` is the number of operations per durable transaction, or per refresh."""
+    """One run over a log; `batch` is the number of operations per durable transaction, or per
+    refresh.
+    """
 
     engine: str
     view: str
@@ -40,7 +42,9 @@ def in_process(module: str, ops_path: Path, view: str, state_dir: Path, batch: i
 def main(measure: Callable[[Path, str, Path, int], PeerResult], arguments: list[str]) -> None:
     """The body of `python -m`: OPS.parquet VIEW STATE_DIR BATCH, answered with one JSON line."""
     ops_path, view, state_dir, batch = arguments
-    print(json.dumps(asdict(measure(Path(ops_path), view, Path(state_dir), int(batch)))), flush=True)
+    print(
+        json.dumps(asdict(measure(Path(ops_path), view, Path(state_dir), int(batch)))), flush=True
+    )
 
 
 def timed(steps: Iterable[Callable[[], None]]) -> list[float]:

@@ -1,7 +1,8 @@
-"""DuckDB without incremental maintenance: upsert the base table, then compute every view again, at each refresh.
+"""DuckDB without incremental maintenance: upsert the base table, then compute every view again, at
+each refresh.
 
-A refresh takes `batch` operations, keeps the last one per key (ON CONFLICT may touch a row once per statement) and
-applies them in one durable transaction; then each view is replaced.
+A refresh takes `batch` operations, keeps the last one per key (ON CONFLICT may touch a row once per
+statement) and applies them in one durable transaction; then each view is replaced.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from belvedere.bench.views import View, members
 ENGINE = "duckdb_refresh"
 BATCH = 10_000
 _LAST = """CREATE OR REPLACE TEMP TABLE last AS
-    SELECT key, max_by(op, seq) AS op, arg_max_null(grp, seq) AS grp, arg_max_null(val, seq) AS val FROM batch GROUP BY key"""
+    SELECT key, max_by(op, seq) AS op, arg_max_null(grp, seq) AS grp, arg_max_null(val, seq) AS val
+    FROM batch GROUP BY key"""
 _DELETE = "DELETE FROM r USING last WHERE r.key = last.key AND last.op = 'delete'"
 _UPSERT = """INSERT INTO r SELECT key, grp, val FROM last WHERE op = 'put'
     ON CONFLICT (key) DO UPDATE SET grp = excluded.grp, val = excluded.val"""
@@ -44,7 +46,9 @@ def measure(ops_path: Path, view: str, state_dir: Path, batch: int = BATCH) -> P
     seconds, rss, ops = time.perf_counter() - start, process.peak_rss_mb(), log.metadata.num_rows
     oracle = Oracle([ops_path])
     correct = all(oracle.agrees(v, base.contents(v)) for v in members(view))
-    return PeerResult(ENGINE, view, ops, batch, ops / seconds, seconds, correct, p50_ms(_fresh(base, log)), rss)
+    return PeerResult(
+        ENGINE, view, ops, batch, ops / seconds, seconds, correct, p50_ms(_fresh(base, log)), rss
+    )
 
 
 class Refreshed:

@@ -1,7 +1,8 @@
-"""DuckDB without incremental maintenance, for the join: upsert both tables, then compute the join again, at each refresh.
+"""DuckDB without incremental maintenance, for the join: upsert both tables, then compute the join
+again, at each refresh.
 
-As duckdb_refresh.py, over the log of two tables: a refresh keeps the last operation per key and table, applies them in
-one durable transaction, and replaces the view.
+As duckdb_refresh.py, over the log of two tables: a refresh keeps the last operation per key and
+table, applies them in one durable transaction, and replaces the view.
 """
 
 from __future__ import annotations
@@ -22,17 +23,21 @@ from belvedere.bench.peers.duckdb_refresh import BATCH, ENGINE
 from belvedere.bench.views import JOIN, V5
 
 _LAST = """CREATE OR REPLACE TEMP TABLE last AS
-    SELECT key, max_by(op, seq) AS op, arg_max_null(grp, seq) AS grp, arg_max_null(val, seq) AS val FROM batch
-    WHERE tbl = 'R' GROUP BY key"""
+    SELECT key, max_by(op, seq) AS op, arg_max_null(grp, seq) AS grp, arg_max_null(val, seq) AS val
+    FROM batch WHERE tbl = 'R' GROUP BY key"""
 _DELETE = "DELETE FROM r USING last WHERE r.key = last.key AND last.op = 'delete'"
 _UPSERT = """INSERT INTO r SELECT key, grp, val FROM last WHERE op = 'put'
     ON CONFLICT (key) DO UPDATE SET grp = excluded.grp, val = excluded.val"""
-_UPSERT_SMALL = """INSERT INTO s SELECT grp, max_by(name, seq) FROM batch WHERE tbl = 'S' GROUP BY grp
+_UPSERT_SMALL = """INSERT INTO s
+    SELECT grp, max_by(name, seq) FROM batch WHERE tbl = 'S' GROUP BY grp
     ON CONFLICT (grp) DO UPDATE SET name = excluded.name"""
 
 
 def run(ops_path: Path, view: str, state_dir: Path, batch: int = BATCH) -> PeerResult:
-    """Measures in a fresh process; `state_dir` must not hold an older state. The only view is V5."""
+    """Measures in a fresh process; `state_dir` must not hold an older state.
+
+    The only view is V5.
+    """
     return in_process(__name__, ops_path, view, state_dir, batch)
 
 
@@ -47,7 +52,9 @@ def measure(ops_path: Path, view: str, state_dir: Path, batch: int = BATCH) -> P
         base.refresh(pa.Table.from_batches([block]))
     seconds, rss, ops = time.perf_counter() - start, process.peak_rss_mb(), log.metadata.num_rows
     correct = JoinOracle([ops_path]).agrees(V5, base.contents())
-    return PeerResult(ENGINE, view, ops, batch, ops / seconds, seconds, correct, p50_ms(_fresh(base, log)), rss)
+    return PeerResult(
+        ENGINE, view, ops, batch, ops / seconds, seconds, correct, p50_ms(_fresh(base, log)), rss
+    )
 
 
 class Refreshed:

@@ -1,8 +1,9 @@
 """LMDB by hand: what a careful programmer writes for exactly these views, one record at a time.
 
-One Python process, one durable transaction per batch: the base rows first, which tells what each row was before, then
-view by view with those changes. A base row is grp (7 bytes) and val (4 bytes, big-endian, so bytes
-sort as numbers). V3 and V4 are composite keys without values, so a group's minimum and maximum are two cursor seeks.
+One Python process, one durable transaction per batch: the base rows first, which tells what each
+row was before, then view by view with those changes. A base row is grp (7 bytes) and val (4 bytes,
+big-endian, so bytes sort as numbers). V3 and V4 are composite keys without values, so a group's
+minimum and maximum are two cursor seeks.
 """
 
 from __future__ import annotations
@@ -48,7 +49,17 @@ def measure(ops_path: Path, view: str, state_dir: Path, batch: int = BATCH) -> P
     oracle = Oracle([ops_path])
     correct = all(oracle.agrees(v, store.contents(v.name)) for v in members(view))
     ops = pq.ParquetFile(ops_path).metadata.num_rows
-    return PeerResult(ENGINE, view, ops, batch, ops / seconds, seconds, correct, p50_ms(_fresh(store, ops_path)), rss)
+    return PeerResult(
+        ENGINE,
+        view,
+        ops,
+        batch,
+        ops / seconds,
+        seconds,
+        correct,
+        p50_ms(_fresh(store, ops_path)),
+        rss,
+    )
 
 
 class Store:
@@ -68,10 +79,14 @@ class Store:
         with self._env.begin() as txn:
             rows = list(_ROWS[view](txn.cursor(self._views[view])))
         columns = zip(*rows, strict=True) if rows else [() for _ in VIEWS[view].columns]
-        return pa.table({name: list(values) for name, values in zip(VIEWS[view].columns, columns, strict=True)})
+        return pa.table(
+            {name: list(values) for name, values in zip(VIEWS[view].columns, columns, strict=True)}
+        )
 
 
-def _write_base(txn: lmdb.Transaction, db: lmdb._Database, operations: list[_Operation]) -> _Changes:
+def _write_base(
+    txn: lmdb.Transaction, db: lmdb._Database, operations: list[_Operation]
+) -> _Changes:
     get: _Get = txn.get
     put, delete, pack = txn.put, txn.delete, _VALUE.pack
     changes: _Changes = []
@@ -98,7 +113,13 @@ def _selection(txn: lmdb.Transaction, db: lmdb._Database, changes: _Changes) -> 
 
 def _count_and_sum(txn: lmdb.Transaction, db: lmdb._Database, changes: _Changes) -> None:
     get: _Get = txn.get
-    put, delete, pack, unpack, value = txn.put, txn.delete, _SUMS.pack, _SUMS.unpack, _VALUE.unpack_from
+    put, delete, pack, unpack, value = (
+        txn.put,
+        txn.delete,
+        _SUMS.pack,
+        _SUMS.unpack,
+        _VALUE.unpack_from,
+    )
     for _, old, new in changes:
         if old:
             grp = old[:_GRP]
@@ -139,13 +160,19 @@ def _extremes(cursor: Any) -> Iterator[tuple[str, int, int]]:
         grp = lowest[:_GRP]
         beyond = cursor.set_range(grp + b"\xff" * 5)
         highest = cursor.key() if (cursor.prev() if beyond else cursor.last()) else lowest
-        yield grp.decode(), _VALUE.unpack_from(lowest, _GRP)[0], _VALUE.unpack_from(highest, _GRP)[0]
+        yield (
+            grp.decode(),
+            _VALUE.unpack_from(lowest, _GRP)[0],
+            _VALUE.unpack_from(highest, _GRP)[0],
+        )
         found = cursor.next()
 
 
 _MAINTAIN = {"V1": _selection, "V2": _count_and_sum, "V3": _ordered_values, "V4": _index}
 _ROWS: dict[str, Callable[[Any], Iterator[tuple[object, ...]]]] = {
-    "V1": lambda cursor: ((k.decode(), v[:_GRP].decode(), _VALUE.unpack_from(v, _GRP)[0]) for k, v in cursor),
+    "V1": lambda cursor: (
+        (k.decode(), v[:_GRP].decode(), _VALUE.unpack_from(v, _GRP)[0]) for k, v in cursor
+    ),
     "V2": lambda cursor: ((k.decode(), *_SUMS.unpack(v)) for k, v in cursor),
     "V3": _extremes,
     "V4": lambda cursor: ((k[:_GRP].decode(), k[_GRP:].decode()) for k, _ in cursor),
@@ -153,7 +180,9 @@ _ROWS: dict[str, Callable[[Any], Iterator[tuple[object, ...]]]] = {
 
 
 def _operations(path: Path, batch: int) -> Iterator[list[_Operation]]:
-    for block in pq.ParquetFile(path).iter_batches(batch_size=batch, columns=["op", "key", "grp", "val"]):
+    for block in pq.ParquetFile(path).iter_batches(
+        batch_size=batch, columns=["op", "key", "grp", "val"]
+    ):
         yield list(zip(*(column.to_pylist() for column in block.columns), strict=True))
 
 

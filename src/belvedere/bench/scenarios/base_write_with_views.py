@@ -1,8 +1,9 @@
 """Base writes with views: views must not slow the writer down.
 
-The writer is this process. With ten views it is measured twice: while no pipeline runs, which shows what the write path
-itself pays (it should be nothing), and while another process keeps the views, which shares the machine's cores and disk.
-The three take turns, and of each the median counts: the disk of a shared machine is not the same from minute to minute.
+The writer is this process. With ten views it is measured twice: while no pipeline runs, which shows
+what the write path itself pays (it should be nothing), and while another process keeps the views,
+which shares the machine's cores and disk. The three take turns, and of each the median counts: the
+disk of a shared machine is not the same from minute to minute.
 """
 
 from __future__ import annotations

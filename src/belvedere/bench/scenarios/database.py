@@ -47,7 +47,9 @@ class Database:
         return written
 
     def catch_up(self, max_rows: int) -> list[Any]:
-        """Epochs until everything written is in every view; each has epoch, operations, seconds and stages."""
+        """Epochs until everything written is in every view; each has epoch, operations, seconds and
+        stages.
+        """
         return list(self.db.catch_up(max_rows=max_rows))
 
     def visible(self, marker: str) -> bool:
@@ -58,11 +60,15 @@ class Database:
         deadline, pause = time.perf_counter() + timeout, threading.Event()
         while not self.visible(marker):
             if time.perf_counter() > deadline:
-                raise TimeoutError(f"{marker} is not in every view after {timeout:.0f} s: is the pipeline running?")
+                raise TimeoutError(
+                    f"{marker} is not in every view after {timeout:.0f} s: is the pipeline running?"
+                )
             pause.wait(_POLL)
 
     def correct(self, logs: Sequence[Log]) -> bool:
-        """Whether every view holds what the oracle says; without views, whether the base table does."""
+        """Whether every view holds what the oracle says; without views, whether the base table
+        does.
+        """
         if not self.views:
             self.db.sql(WHOLE.create)
             self.views = (WHOLE,)
@@ -118,7 +124,9 @@ def opened(path: Path, views: Sequence[View]) -> Iterator[Database]:
 
 
 def warm_up(work: Path, call: int) -> None:
-    """Starts Spark and lets JVM and workers see every code path: start-up is not part of any figure."""
+    """Starts Spark and lets JVM and workers see every code path: start-up is not part of any
+    figure.
+    """
     with fresh(work / "warm-up", members("V_all")) as database:
         for round_ in range(_WARM_ROUNDS):
             database.write(workload.generate(_WARM_OPS, _WARM_OPS // 4, 100, seed=round_), call)

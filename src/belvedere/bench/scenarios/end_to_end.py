@@ -1,7 +1,7 @@
 """End to end: from the first write until the last operation is visible in every view.
 
-The writer is this process, the pipeline another one, already warm. This is the same work that the peers do: durable base
-rows, and the views. A marker row written last tells when all is visible.
+The writer is this process, the pipeline another one, already warm. This is the same work that the
+peers do: durable base rows, and the views. A marker row written last tells when all is visible.
 """
 
 from __future__ import annotations
@@ -31,7 +31,15 @@ def _one(settings: Settings, view: str) -> Rate:
             database.await_visible(marker_key(_MARKER), settings.timeout)
             seconds = time.perf_counter() - start
             epochs = running.finish()
-        return Rate(END_TO_END, view, ops, seconds, max(epochs, default=0), database.correct([log, last]), epochs=epochs)
+        return Rate(
+            END_TO_END,
+            view,
+            ops,
+            seconds,
+            max(epochs, default=0),
+            database.correct([log, last]),
+            epochs=epochs,
+        )
 
 
 if __name__ == "__main__":

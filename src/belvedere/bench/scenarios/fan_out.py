@@ -1,7 +1,10 @@
-"""Fan-out: one row of the small side is changed that matches a million rows of the other. Time, and memory meanwhile.
+"""Fan-out: one row of the small side is changed that matches a million rows of the other.
 
-All rows of r are of one group. They are loaded and caught up by one process; then the group's name is changed, and a fresh
-process catches up and is watched. The join has to stream: its changes are twice the million rows.
+Time, and memory meanwhile.
+
+All rows of r are of one group. They are loaded and caught up by one process; then the group's name
+is changed, and a fresh process catches up and is watched. The join has to stream: its changes are
+twice the million rows.
 """
 
 from __future__ import annotations
@@ -28,11 +31,20 @@ def run(settings: Settings) -> Results:
         with pipeline(path, settings.work, "catch_up") as first:
             first.finish()
         database.write(after, 1)
-        with pipeline(path, settings.work, "catch_up") as waiting, process.Sampler(waiting.child.pid) as sampler:
+        with (
+            pipeline(path, settings.work, "catch_up") as waiting,
+            process.Sampler(waiting.child.pid) as sampler,
+        ):
             waiting.finish()
         epoch = database.db.status().epochs[-1]
-        seconds, peak, correct = epoch["committed"] - epoch["started"], sampler.peak, database.correct([load, before, after])
-        return Results(fan_out=(FanOut(settings.fan_out, seconds, peak.resident, peak.anonymous, correct),))
+        seconds, peak, correct = (
+            epoch["committed"] - epoch["started"],
+            sampler.peak,
+            database.correct([load, before, after]),
+        )
+        return Results(
+            fan_out=(FanOut(settings.fan_out, seconds, peak.resident, peak.anonymous, correct),)
+        )
 
 
 if __name__ == "__main__":

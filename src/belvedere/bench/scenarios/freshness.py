@@ -1,7 +1,8 @@
-"""Freshness: ten operations written until every view shows them, on a table that holds a log's rows.
+"""Freshness: ten operations written until every view shows them, on a table that holds a log's
+rows.
 
-Measured twice: beside a running pipeline, and as write plus `catch_up`, whose epoch says where the time went. The floor is
-an empty Spark job with one stage in the same session.
+Measured twice: beside a running pipeline, and as write plus `catch_up`, whose epoch says where the
+time went. The floor is an empty Spark job with one stage in the same session.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ class _CaughtUp:
 
 def run(settings: Settings) -> Results:
     warm_up(settings.work, settings.call)
-    return Results(freshness=tuple(_one(settings, view) for view in settings.views if view in _VIEWS))
+    return Results(
+        freshness=tuple(_one(settings, view) for view in settings.views if view in _VIEWS)
+    )
 
 
 def _one(settings: Settings, view: str) -> Freshness:
@@ -103,7 +106,9 @@ def empty_job() -> Callable[[], Any]:
 
     def job() -> Any:
         frame = spark.range(1, numPartitions=1)
-        function = UserDefinedFunction(same, "id long", evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
+        function = UserDefinedFunction(
+            same, "id long", evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF
+        )
         mapped = frame._jdf.mapInArrow(function(frame["id"])._jc, False, None)
         return DataFrame(mapped, spark).collect()
 

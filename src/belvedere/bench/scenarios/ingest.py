@@ -1,4 +1,5 @@
-"""Ingest: durable writes of the base table in calls of 10,000 operations, with and without before-images.
+"""Ingest: durable writes of the base table in calls of 10,000 operations, with and without
+before-images.
 
 No view exists, so this is the store's write path alone: row, log, sync.
 """
@@ -24,7 +25,9 @@ def _one(settings: Settings, before_images: bool) -> Rate:
         start = time.perf_counter()
         ops = database.write(log, settings.call)
         seconds = time.perf_counter() - start
-        return Rate(INGEST, "-", ops, seconds, settings.call, database.correct([log]), before_images)
+        return Rate(
+            INGEST, "-", ops, seconds, settings.call, database.correct([log]), before_images
+        )
 
 
 if __name__ == "__main__":

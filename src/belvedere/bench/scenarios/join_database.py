@@ -30,7 +30,10 @@ class JoinDatabase(Database):
         self.db.sql(V5.create)
 
     def write(self, log: Log, call: int) -> int:
-        """Every call is a transaction per table. Operations on different tables do not depend on each other's order."""
+        """Every call is a transaction per table.
+
+        Operations on different tables do not depend on each other's order.
+        """
         r, s, written = self.db.table("r"), self.db.table("s"), 0
         for batch in batches(log, call):
             on_s = pc.equal(batch.column("tbl"), "S")
@@ -61,7 +64,9 @@ def warm_up_join(work: Path, call: int) -> None:
     """As `warm_up`, through the join."""
     with fresh_join(work / "warm-up") as database:
         for round_ in range(_WARM_ROUNDS):
-            database.write(workload_join.generate(_WARM_OPS, _WARM_OPS // 4, 100, seed=round_), call)
+            database.write(
+                workload_join.generate(_WARM_OPS, _WARM_OPS // 4, 100, seed=round_), call
+            )
             database.catch_up(_WARM_OPS)
 
 

@@ -1,7 +1,9 @@
-"""Many views: two hundred views of one table that keep the same ten aggregates, beside ten views that keep them once.
+"""Many views: two hundred views of one table that keep the same ten aggregates, beside ten views
+that keep them once.
 
-What is maintained as in `maintain`: a second log on a table that holds a first one's rows, in epochs. Views with the same
-auxiliary views share them, so only what is shown differs: each view's own rows still have to be written.
+What is maintained as in `maintain`: a second log on a table that holds a first one's rows, in
+epochs. Views with the same auxiliary views share them, so only what is shown differs: each view's
+own rows still have to be written.
 """
 
 from __future__ import annotations
@@ -31,7 +33,14 @@ def _one(settings: Settings, variants: int) -> ManyViews:
         start = time.perf_counter()
         database.catch_up(settings.epoch)
         seconds = time.perf_counter() - start
-        return ManyViews(len(views), ops, seconds, settings.epoch, *_sharing(database), database.correct([first, second]))
+        return ManyViews(
+            len(views),
+            ops,
+            seconds,
+            settings.epoch,
+            *_sharing(database),
+            database.correct([first, second]),
+        )
 
 
 def _sharing(database: Database) -> tuple[int, int, int, int]:

@@ -44,7 +44,10 @@ class Pipeline:
             if line.startswith("{"):  # Spark prints to the same place
                 answer: dict[str, Any] = json.loads(line)
                 return answer
-        raise RuntimeError(f"the pipeline process ended with {self.child.wait()} and no answer: see its messages above")
+        raise RuntimeError(
+            f"the pipeline process ended with {self.child.wait()} and no answer: see its messages"
+            " above"
+        )
 
     def _input(self) -> Any:
         assert self.child.stdin
@@ -55,7 +58,9 @@ class Pipeline:
 def pipeline(path: Path, work: Path, mode: str, max_rows: int = 0) -> Iterator[Pipeline]:
     """A child that is ready; it is told to finish, or ended if the block failed."""
     line = process.command(__name__, str(path), str(work), mode, str(max_rows))
-    with subprocess.Popen(line, env=process.environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
+    with subprocess.Popen(
+        line, env=process.environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as child:
         handle = Pipeline(child)
         try:
             handle.read()

@@ -1,7 +1,8 @@
 """Reads: `get` on views beside LMDB's own, and a consistent scan of a whole view.
 
-LMDB holds the same keys with the same contents. Each `get` of ours is a consistent read of its own, so it is held against
-an LMDB read transaction with one get; a get inside an open transaction is shown too.
+LMDB holds the same keys with the same contents. Each `get` of ours is a consistent read of its own,
+so it is held against an LMDB read transaction with one get; a get inside an open transaction is
+shown too.
 """
 
 from __future__ import annotations
@@ -37,18 +38,27 @@ def run(settings: Settings) -> Results:
         database.write(log, settings.call)
         database.catch_up(settings.ops)
         correct = database.correct([log])
-        points = tuple(_points(settings, database, VIEWS[name], column, correct) for name, column in _KEYED.items())
-        return Results(point_reads=points, scans=tuple(_scan(database, VIEWS[name], correct) for name in _SCANNED))
+        points = tuple(
+            _points(settings, database, VIEWS[name], column, correct)
+            for name, column in _KEYED.items()
+        )
+        return Results(
+            point_reads=points,
+            scans=tuple(_scan(database, VIEWS[name], correct) for name in _SCANNED),
+        )
 
 
-def _points(settings: Settings, database: Database, view: View, column: str, correct: bool) -> PointRead:
+def _points(
+    settings: Settings, database: Database, view: View, column: str, correct: bool
+) -> PointRead:
     contents = database.db.view(view.name).to_arrow()
     keys = _drawn(contents[column].to_pylist(), settings.reads, settings.seed)
     get = database.db.view(view.name).get
     with _bare(settings.work / "reads-lmdb", contents, column) as (own, open_):
         encoded = [key.encode() for key in keys]
         readers: list[_Reader] = [(get, keys), (own, encoded), (open_, encoded)]
-        right = correct and all(found(key) is not None for found, drawn in readers for key in drawn)  # which warms all of them
+        # which warms all of them
+        right = correct and all(found(key) is not None for found, drawn in readers for key in drawn)
         ours, lmdb_own, lmdb_open = _p50_us(readers)
         return PointRead(view.name, len(keys), ours, lmdb_own, lmdb_open, right)
 
@@ -70,12 +80,16 @@ def _p50_us(readers: list[_Reader]) -> list[float]:
 
 
 @contextmanager
-def _bare(path: Path, contents: pa.Table, column: str) -> Iterator[tuple[Callable[[bytes], Any], Callable[[bytes], Any]]]:
+def _bare(
+    path: Path, contents: pa.Table, column: str
+) -> Iterator[tuple[Callable[[bytes], Any], Callable[[bytes], Any]]]:
     shutil.rmtree(path, ignore_errors=True)
     path.mkdir(parents=True)
     env = lmdb.open(str(path), map_size=4 << 30)
     with env.begin(write=True) as txn:
-        txn.cursor().putmulti([(row[column].encode(), repr(row).encode()) for row in contents.to_pylist()])
+        txn.cursor().putmulti(
+            [(row[column].encode(), repr(row).encode()) for row in contents.to_pylist()]
+        )
 
     def own(key: bytes) -> Any:
         with env.begin() as txn:

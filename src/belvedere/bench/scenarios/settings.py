@@ -42,23 +42,50 @@ class Settings:
     timeout: float = 600.0
 
     def log(self, number: int = 0, ops: int | None = None) -> Path:
-        """The log of the first seed, or of a later one; keys grow along with an `ops` of its own."""
+        """The log of the first seed, or of a later one; keys grow along with
+        an `ops` of its own.
+        """
         keys = self.keys if ops is None else self.keys * ops // self.ops
-        return workload.cached(self.work / "logs", ops or self.ops, keys, self.groups, self.dist, seed=self.seed + number)
+        return workload.cached(
+            self.work / "logs",
+            ops or self.ops,
+            keys,
+            self.groups,
+            self.dist,
+            seed=self.seed + number,
+        )
 
     def join_log(self, number: int = 0) -> Path:
         """The same for the log of the join."""
-        return workload_join.cached(self.work / "logs", self.ops, self.keys, self.groups, dist=self.dist, seed=self.seed + number)
+        return workload_join.cached(
+            self.work / "logs",
+            self.ops,
+            self.keys,
+            self.groups,
+            dist=self.dist,
+            seed=self.seed + number,
+        )
 
     def arguments(self) -> list[str]:
         """The command line that `parsed` reads back."""
-        return [part for f in fields(self) for part in (f"--{f.name.replace('_', '-')}", _text(getattr(self, f.name)))]
+        return [
+            part
+            for f in fields(self)
+            for part in (f"--{f.name.replace('_', '-')}", _text(getattr(self, f.name)))
+        ]
 
 
 def parsed(arguments: list[str]) -> Settings:
-    parser = argparse.ArgumentParser(description="one benchmark scenario; prints its results as one JSON line")
+    parser = argparse.ArgumentParser(
+        description="one benchmark scenario; prints its results as one JSON line"
+    )
     for name, default in asdict(Settings()).items():
-        parser.add_argument(f"--{name.replace('_', '-')}", type=_parser(default), default=default, help=f"default {_text(default)}")
+        parser.add_argument(
+            f"--{name.replace('_', '-')}",
+            type=_parser(default),
+            default=default,
+            help=f"default {_text(default)}",
+        )
     return Settings(**vars(parser.parse_args(arguments)))
 
 

@@ -1,7 +1,7 @@
 """Single put: one durable row beside one LMDB transaction that writes the same bytes.
 
-The same bytes are a row (key, grp and val) and a log entry with the row before and after. The two take turns, so that
-whatever else the disk does meets both.
+The same bytes are a row (key, grp and val) and a log entry with the row before and after. The two
+take turns, so that whatever else the disk does meets both.
 """
 
 from __future__ import annotations
@@ -30,9 +30,14 @@ _Row = dict[str, Any]
 
 def run(settings: Settings) -> Results:
     load = workload.load(_LOADED, settings.groups, settings.seed)
-    puts = workload.touch(settings.puts, _LOADED, settings.groups, deletes=0.0, seed=settings.seed + 1)
+    puts = workload.touch(
+        settings.puts, _LOADED, settings.groups, deletes=0.0, seed=settings.seed + 1
+    )
     ours, bare = [], []
-    with fresh(settings.work / "single-put", members("V2")) as database, _bare(settings.work / "single-put-lmdb", load) as lmdb_put:
+    with (
+        fresh(settings.work / "single-put", members("V2")) as database,
+        _bare(settings.work / "single-put-lmdb", load) as lmdb_put,
+    ):
         database.write(load, settings.call)
         table = database.db.table("r")
         for position, row in enumerate(puts.select(["key", "grp", "val"]).to_pylist()):
@@ -40,8 +45,13 @@ def run(settings: Settings) -> Results:
             bare.append(_timed(lmdb_put, position, row))
         database.catch_up(settings.epoch)
         correct = database.correct([load, puts])
-    size = 3 * len(_packed("x000000", 0)) + 2 * len("k000000000") + 8  # row, row before, row after; key twice; position
-    return Results(single_puts=(SinglePut(len(ours), p50_ms(ours), _p95(ours), p50_ms(bare), _p95(bare), size, correct),))
+    # row, row before, row after; key twice; position
+    size = 3 * len(_packed("x000000", 0)) + 2 * len("k000000000") + 8
+    return Results(
+        single_puts=(
+            SinglePut(len(ours), p50_ms(ours), _p95(ours), p50_ms(bare), _p95(bare), size, correct),
+        )
+    )
 
 
 def _timed(action: Callable[..., Any], *arguments: Any) -> float:
@@ -67,7 +77,12 @@ def _bare(path: Path, load: pa.Table) -> Iterator[Callable[[int, _Row], None]]:
     rows, log = env.open_db(b"rows"), env.open_db(b"log")
     with env.begin(write=True) as txn:
         txn.cursor(rows).putmulti(
-            [(k.encode(), _packed(g, v)) for k, g, v in zip(*(load[c].to_pylist() for c in ("key", "grp", "val")), strict=True)]
+            [
+                (k.encode(), _packed(g, v))
+                for k, g, v in zip(
+                    *(load[c].to_pylist() for c in ("key", "grp", "val")), strict=True
+                )
+            ]
         )
 
     def put(position: int, row: _Row) -> None:

@@ -1,7 +1,8 @@
 """TPC-H: the cost of a changed row for Q3 and Q5, at scale factors a factor of ten apart.
 
-Orders come with their lines, change and go; customers and suppliers change. A row of these tables has as many matches at every scale
-factor, so its cost should not depend on how large the tables are. (A nation has a share of all customers: changing it costs as much.)
+Orders come with their lines, change and go; customers and suppliers change. A row of these tables
+has as many matches at every scale factor, so its cost should not depend on how large the tables
+are. (A nation has a share of all customers: changing it costs as much.)
 """
 
 from __future__ import annotations
@@ -29,13 +30,20 @@ def run(settings: Settings) -> Results:
     points = []
     for query in QUERIES:
         _point(settings, query, _WARM_SCALE, _WARM_STEPS)  # starts Spark and sees every code path
-        points += [_point(settings, query, scale, settings.flat_repeats) for scale in settings.tpch_scales]
+        points += [
+            _point(settings, query, scale, settings.flat_repeats) for scale in settings.tpch_scales
+        ]
     return Results(tpch=tuple(points))
 
 
 def mix(orders: int) -> Mix:
     """Changes whose matches do not grow with the scale factor."""
-    return {"orders": (orders, orders, orders), "lineitem": (0, orders, 0), "customer": (0, orders // 10, 0), "supplier": (0, 2, 0)}
+    return {
+        "orders": (orders, orders, orders),
+        "lineitem": (0, orders, 0),
+        "customer": (0, orders // 10, 0),
+        "supplier": (0, 2, 0),
+    }
 
 
 def _point(settings: Settings, query: str, scale: float, repeats: int) -> TpchPoint:
@@ -46,11 +54,22 @@ def _point(settings: Settings, query: str, scale: float, repeats: int) -> TpchPo
         reference.apply(load)
         base_rows = reference.rows()
         db.catch_up(max_rows=_LOAD_ROWS)
-        costs = [_cost(db, stream.step(mix(settings.tpch_orders)), reference) for _ in range(repeats + 1)][1:]  # cold pages
+        # cold pages
+        costs = [
+            _cost(db, stream.step(mix(settings.tpch_orders)), reference) for _ in range(repeats + 1)
+        ][1:]
         wrong = reference.difference(tpch.query(query), db.view(query).to_arrow())
     reference.close()
     rows = statistics.median(rows for rows, _ in costs)
-    return TpchPoint(query, scale, base_rows, int(rows), repeats, statistics.median(us for _, us in costs), not wrong)
+    return TpchPoint(
+        query,
+        scale,
+        base_rows,
+        int(rows),
+        repeats,
+        statistics.median(us for _, us in costs),
+        not wrong,
+    )
 
 
 def _cost(db: Any, operations: list[Operations], reference: Reference) -> tuple[int, float]:

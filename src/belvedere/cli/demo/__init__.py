@@ -25,7 +25,12 @@ NEXT = (
 def demo(
     ctx: typer.Context,
     path: Annotated[
-        Path | None, typer.Argument(metavar="PATH", help="A new directory to keep. Default: a temporary one.", show_default=False)
+        Path | None,
+        typer.Argument(
+            metavar="PATH",
+            help="A new directory to keep. Default: a temporary one.",
+            show_default=False,
+        ),
     ] = None,
     seconds: Annotated[float, typer.Option(min=1, help="How long orders stream in.")] = 20.0,
     rate: Annotated[int, typer.Option(min=20, help="Operations per second.")] = 5_000,
@@ -54,11 +59,17 @@ def _end(found: list[Verification], folder: str, console: Console) -> None:
             console.print(differences(v, 10))
     wrong = [v.view for v in found if not v.ok]
     if wrong:
-        console.print(f"[bold red]wrong: {', '.join(wrong)}[/bold red]; the shop is kept in {folder}", soft_wrap=True)
+        console.print(
+            f"[bold red]wrong: {', '.join(wrong)}[/bold red]; the shop is kept in {folder}",
+            soft_wrap=True,
+        )
         return
     console.print(
-        f"[bold green]{plural(len(found), 'view')} equal to their recomputation, row by row.[/bold green] The shop is kept. Try next:\n"
+        f"[bold green]{plural(len(found), 'view')} equal to their recomputation, row by row.[/bold"
+        " green] The shop is kept. Try next:\n"
     )
     console.print(f"  [cyan]export BELVEDERE_DB={folder}[/cyan]", soft_wrap=True)
     for line, why in NEXT:
-        console.print(f"  [cyan]{line}[/cyan]" + (f"  [dim]{why}[/dim]" if why else ""), soft_wrap=True)
+        console.print(
+            f"  [cyan]{line}[/cyan]" + (f"  [dim]{why}[/dim]" if why else ""), soft_wrap=True
+        )

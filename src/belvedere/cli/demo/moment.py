@@ -51,13 +51,19 @@ class Watch:
         if now - self._sampled >= 0.5:
             self._sampled = now
             self._history.append(rates)
-        return Moment(phase, done, status, self._rows(), self._revenue(status), *rates, tuple(self._history))
+        return Moment(
+            phase, done, status, self._rows(), self._revenue(status), *rates, tuple(self._history)
+        )
 
     def _rows(self) -> dict[str, int]:
         """Records of the views' tables: counted, not read."""
         store, state = self._db.store, self._db.state()
         slots = range(store.state.slots)
-        return {v.name: sum(store.state.count(slot, v.planned.sink.table)[0] for slot in slots) for v in state.views.values() if v.bound}
+        return {
+            v.name: sum(store.state.count(slot, v.planned.sink.table)[0] for slot in slots)
+            for v in state.views.values()
+            if v.bound
+        }
 
     def _revenue(self, status: Status) -> tuple[Row, ...]:
         if not any(v.name == "revenue" and v.state == LIVE for v in status.views):

@@ -1,4 +1,6 @@
-"""The shop of the demo: an orders table, five views over it, and customers who order, pay and change their minds."""
+"""The shop of the demo: an orders table, five views over it, and customers who order, pay and
+change their minds.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +10,9 @@ from decimal import Decimal
 
 from belvedere.types import Row
 
-TABLE = """CREATE TABLE orders (id STRING, customer STRING, product STRING, region STRING, status STRING, amount DECIMAL(10,2),
-PRIMARY KEY (id))"""
+TABLE = """CREATE TABLE orders (
+    id STRING, customer STRING, product STRING, region STRING, status STRING,
+    amount DECIMAL(10,2), PRIMARY KEY (id))"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,31 +26,33 @@ VIEWS = (
     DemoView(
         "revenue",
         "count, sum, avg of the paid",
-        "CREATE MATERIALIZED VIEW revenue AS SELECT region, count(*) AS orders, sum(amount) AS revenue, avg(amount) AS average "
-        "FROM orders WHERE status = 'paid' GROUP BY region",
+        "CREATE MATERIALIZED VIEW revenue AS SELECT region, count(*) AS orders, sum(amount) AS"
+        " revenue, avg(amount) AS average FROM orders WHERE status = 'paid' GROUP BY region",
     ),
     DemoView(
         "extremes",
         "min, max, distinct buyers",
-        "CREATE MATERIALIZED VIEW extremes AS SELECT region, min(amount) AS smallest, max(amount) AS biggest, "
-        "count(DISTINCT customer) AS customers FROM orders GROUP BY region",
+        "CREATE MATERIALIZED VIEW extremes AS SELECT region, min(amount) AS smallest, max(amount)"
+        " AS biggest, count(DISTINCT customer) AS customers FROM orders GROUP BY region",
     ),
     DemoView(
         "open_orders",
         "orders not yet paid",
-        "CREATE MATERIALIZED VIEW open_orders AS SELECT id, customer, amount FROM orders WHERE status = 'open'",
+        "CREATE MATERIALIZED VIEW open_orders AS SELECT id, customer, amount FROM orders WHERE"
+        " status = 'open'",
     ),
     DemoView(
         "by_customer",
         "index: orders by customer",
-        "CREATE MATERIALIZED VIEW by_customer WITH (key = 'customer, id') AS SELECT customer, id, status, amount FROM orders",
+        "CREATE MATERIALIZED VIEW by_customer WITH (key = 'customer, id') AS SELECT customer, id,"
+        " status, amount FROM orders",
     ),
 )
 LATE = DemoView(
     "best_sellers",
     "HAVING sum(amount) > 200000",
-    "CREATE MATERIALIZED VIEW best_sellers AS SELECT product, count(*) AS orders, sum(amount) AS revenue FROM orders "
-    "WHERE status = 'paid' GROUP BY product HAVING sum(amount) > 200000",
+    "CREATE MATERIALIZED VIEW best_sellers AS SELECT product, count(*) AS orders, sum(amount) AS"
+    " revenue FROM orders WHERE status = 'paid' GROUP BY product HAVING sum(amount) > 200000",
 )
 
 REGIONS = {"africa": 1, "americas": 4, "asia": 5, "europe": 4, "oceania": 1}
@@ -71,7 +76,10 @@ _INSERT, _UPDATE = 0.55, 0.85  # of all operations; the rest are deletes
 
 @dataclass(slots=True)
 class Shop:
-    """Produces operations; knows its orders, because a put writes a whole row. The same seed gives the same operations."""
+    """Produces operations; knows its orders, because a put writes a whole row.
+
+    The same seed gives the same operations.
+    """
 
     seed: int = 7
     _orders: list[Row] = field(default_factory=list)
@@ -117,7 +125,11 @@ class Shop:
 
     def _changed(self, row: Row) -> Row:
         """An open order is paid, a paid one is corrected."""
-        return {**row, "status": "paid"} if row["status"] == "open" else {**row, "amount": self._amount()}
+        return (
+            {**row, "status": "paid"}
+            if row["status"] == "open"
+            else {**row, "amount": self._amount()}
+        )
 
     def _amount(self) -> Decimal:
         return Decimal(int(min(9_999_999, self._random.lognormvariate(8.5, 0.9)))).scaleb(-2)

@@ -1,7 +1,7 @@
 """What happens in the demo, in order.
 
-orders are there -> four views are built -> orders stream -> a fifth view is built meanwhile -> the stream ends
--> the views catch up -> Spark SQL recomputes every view, and compares
+orders are there -> four views are built -> orders stream -> a fifth view is built meanwhile -> the
+stream ends -> the views catch up -> Spark SQL recomputes every view, and compares
 """
 
 from __future__ import annotations
@@ -45,12 +45,18 @@ def play(settings: Settings, console: Console) -> list[Verification]:
         with writer(settings.path, settings.rate, settings.opening, _SEED) as orders:
             console.print("[bold]2[/bold] starting Spark, which keeps the views")
             _ = db.spark
-            console.print(f"[bold]3[/bold] orders stream in for {settings.seconds:g} s, and a fifth view joins on the way")
+            console.print(
+                f"[bold]3[/bold] orders stream in for {settings.seconds:g} s, and a fifth view"
+                " joins on the way"
+            )
             pipeline = db.start()
-            with stopping() as stop, screen(console) as shown:  # Ctrl-C ends the stream early; the rest still runs
+            # Ctrl-C ends the stream early; the rest still runs
+            with stopping() as stop, screen(console) as shown:
                 _Stream(db, pipeline, shown, stop).play(orders, settings)
             pipeline.stop()
-        console.print("[bold]4[/bold] comparing every view with what Spark SQL computes from the orders")
+        console.print(
+            "[bold]4[/bold] comparing every view with what Spark SQL computes from the orders"
+        )
         return [_verified(db, name, console) for name in (*(v.name for v in VIEWS), LATE.name)]
 
 
@@ -59,7 +65,11 @@ def _open_shop(db: TerminalDatabase, settings: Settings, console: Console) -> No
     db.table("orders").put_many(Shop(_SEED).opening(settings.opening))
     for view in VIEWS:
         db.sql(view.create)
-    console.print(f"[bold]1[/bold] a shop in {settings.path}: {settings.opening:,} orders, {len(VIEWS)} views requested", soft_wrap=True)
+    console.print(
+        f"[bold]1[/bold] a shop in {settings.path}: {settings.opening:,} orders, {len(VIEWS)} views"
+        " requested",
+        soft_wrap=True,
+    )
 
 
 def _verified(db: TerminalDatabase, name: str, console: Console) -> Verification:
@@ -81,12 +91,20 @@ class _Stream:
         began, asked = time.monotonic(), False
         while (passed := time.monotonic() - began) < settings.seconds and not self._stop.is_set():
             if orders.failed:
-                raise PipelineError("the process that writes orders has ended: see its message above")
+                raise PipelineError(
+                    "the process that writes orders has ended: see its message above"
+                )
             if not asked and passed >= _LATE_AT * settings.seconds:
                 asked = True
                 self._db.sql(LATE.create)
-            note = "a fifth view joins" if asked and passed < (_LATE_AT + 0.25) * settings.seconds else "orders stream in"
-            self._frame(f"{note}: {passed:.0f} of {settings.seconds:g} s", passed / settings.seconds)
+            note = (
+                "a fifth view joins"
+                if asked and passed < (_LATE_AT + 0.25) * settings.seconds
+                else "orders stream in"
+            )
+            self._frame(
+                f"{note}: {passed:.0f} of {settings.seconds:g} s", passed / settings.seconds
+            )
         orders.end()
         if not asked:
             self._db.sql(LATE.create)
@@ -101,4 +119,6 @@ class _Stream:
         moment = self._watch.moment(phase, done)
         self._screen.show(moment)
         self._pipeline.await_termination(_FRAME)
-        return not moment.status.lag_operations and all(v.state == LIVE for v in moment.status.views)
+        return not moment.status.lag_operations and all(
+            v.state == LIVE for v in moment.status.views
+        )

@@ -1,4 +1,5 @@
-"""The process that writes orders: begins at the first line of its standard input, ends when that is closed.
+"""The process that writes orders: begins at the first line of its standard input, ends when that is
+closed.
 
 python -m belvedere.cli.demo.writer PATH RATE OPENING SEED
 """
@@ -53,7 +54,8 @@ class Writer:
 
 
 def main(path: str, rate: int, opening: int, seed: int) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the demo closes our input
+    # Ctrl-C reaches the whole group; the demo closes our input
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     shop = Shop(seed)
     shop.opening(opening)
     with open_database(path) as db:
@@ -71,7 +73,9 @@ def _await_end(ended: threading.Event) -> None:
 
 
 def _write(orders: Table, shop: Shop, rate: int, ended: threading.Event) -> None:
-    """A transaction per tick, as long as the pace can be held; what was missed is not made up for."""
+    """A transaction per tick, as long as the pace can be held; what was missed
+    is not made up for.
+    """
     due = time.monotonic()
     while not ended.is_set():
         orders.write_many(*shop.operations(max(1, round(rate * TICK))))

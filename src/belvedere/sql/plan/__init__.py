@@ -15,11 +15,13 @@
     ranking.py         ROW_NUMBER() with a bound, ORDER BY with LIMIT: the first rows
     set_operations.py  UNION, INTERSECT, EXCEPT
     sink.py            the end of a view
-    relation.py        rows that a query stands on: a Select that has not been made yet, over nodes that have
+    relation.py        rows that a query stands on: a Select that has not been made yet, over nodes
+                       that have
     identity.py        what makes a row unique
     nodes.py           the nodes so far; equal ones over equal inputs are one
     context.py         the tables, views and common table expressions in sight
     refusal.py         what is not maintained
 
-A query is planned from the inside out. Stateless steps are carried along until an operator with state needs rows.
+A query is planned from the inside out. Stateless steps are carried along until an operator with
+state needs rows.
 """

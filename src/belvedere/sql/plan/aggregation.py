@@ -1,8 +1,8 @@
 """GROUP BY and DISTINCT: aggregate calls typed, and given the state that they share.
 
-MIN(x), MAX(x) and COUNT(DISTINCT x) share one pre-aggregation of x; SUM(x), AVG(x) and COUNT(x) one sum and one count. Groups
-stand in the order of the query; arguments and calls are sorted, so that queries that ask for the same in another order share
-one operator.
+MIN(x), MAX(x) and COUNT(DISTINCT x) share one pre-aggregation of x; SUM(x), AVG(x) and COUNT(x) one
+sum and one count. Groups stand in the order of the query; arguments and calls are sorted, so that
+queries that ask for the same in another order share one operator.
 """
 
 from __future__ import annotations
@@ -23,13 +23,20 @@ from belvedere.sql.plan.nodes import WANTED
 from belvedere.sql.plan.relation import Branch, Relation, Value, column
 from belvedere.types import BIGINT, SqlType
 
-_FUNCTIONS: dict[type[exp.Expr], str] = {exp.Sum: "sum", exp.Avg: "avg", exp.Min: "min", exp.Max: "max"}
+_FUNCTIONS: dict[type[exp.Expr], str] = {
+    exp.Sum: "sum",
+    exp.Avg: "avg",
+    exp.Min: "min",
+    exp.Max: "max",
+}
 _COUNTS = ("count_rows", "count", "count_distinct")
 _EXACT_DIGITS = 28  # a 128-bit sum of so many digits holds ten thousand million rows
 _MISSING = "must stand in GROUP BY or inside an aggregate function"
 
 
-def aggregated(relation: Relation, groups: Sequence[exp.Expr], calls: Sequence[exp.Expr], context: Context) -> Relation:
+def aggregated(
+    relation: Relation, groups: Sequence[exp.Expr], calls: Sequence[exp.Expr], context: Context
+) -> Relation:
     """One row per group, or the one row of all; its values are the groups and the calls."""
     groups = list({text_of(group): group for group in groups}.values())
     by = [relation.value(group, context.words(group)) for group in groups]
@@ -41,19 +48,32 @@ def aggregated(relation: Relation, groups: Sequence[exp.Expr], calls: Sequence[e
     made = {a.text: a.call(arguments, context) for a in asked}
     ordered = sorted(set(made.values()), key=lambda c: (c.argument, c.function))
     keys = [tuple(range(len(by)))] if by else []
-    keys += [(*range(len(by)), *a.inputs, *([IDENTITY] if a.by_row else [])) for a in arguments if a.ordered]
+    keys += [
+        (*range(len(by)), *a.inputs, *([IDENTITY] if a.by_row else []))
+        for a in arguments
+        if a.ordered
+    ]
     below = context.nodes.feed(relation, leaf, keys)
-    operator = Aggregate(WANTED, tuple(g.type for g in by), tuple(arguments), tuple(ordered), WANTED)
+    operator = Aggregate(
+        WANTED, tuple(g.type for g in by), tuple(arguments), tuple(ordered), WANTED
+    )
     node = context.nodes.add(operator, (below,))
-    values = {text_of(g): column(i, v.type, v.nullable) for i, (g, v) in enumerate(zip(groups, by, strict=True))}
+    values = {
+        text_of(g): column(i, v.type, v.nullable)
+        for i, (g, v) in enumerate(zip(groups, by, strict=True))
+    }
     for text, call in made.items():
-        values[text] = column(len(by) + ordered.index(call), call.type, call.function not in _COUNTS)
+        values[text] = column(
+            len(by) + ordered.index(call), call.type, call.function not in _COUNTS
+        )
     identity = of_columns([(text_of(g), v.type) for g, v in zip(groups, by, strict=True)])
     return Relation((Branch(node, values),), identity, identity.parts, missing=_MISSING)
 
 
 class _Asked:
-    """One aggregate call: its function, its arguments, and the columns of the leaf that hold them."""
+    """One aggregate call: its function, its arguments, and the columns of the
+    leaf that hold them.
+    """
 
     def __init__(self, node: exp.Expr, function: str, parts: list[Value]) -> None:
         self.node, self.text, self.function, self.parts = node, text_of(node), function, parts
@@ -110,7 +130,9 @@ def _total(kind: SqlType) -> str:
 
 
 def _function(node: exp.Expr, context: Context) -> tuple[str, list[exp.Expr]]:
-    """The function's name and its arguments; FILTER (WHERE c) and count_if are CASE WHEN c inside."""
+    """The function's name and its arguments; FILTER (WHERE c) and count_if are
+    CASE WHEN c inside.
+    """
     if isinstance(node, exp.Filter):
         function, parts = _function(node.this, context)
         condition = node.expression.this

@@ -1,4 +1,6 @@
-"""The clauses of a SELECT, with their columns bound: what comes out, what is grouped, what is tested and ordered."""
+"""The clauses of a SELECT, with their columns bound: what comes out, what is grouped, what is
+tested and ordered.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ from belvedere.sql.plan.refusal import refuse_grouping, refuse_subqueries
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """An output column; `written` is the expression as the user wrote it, for texts that go to another engine."""
+    """An output column; `written` is the expression as the user wrote it, for texts that go to
+    another engine.
+    """
 
     name: str
     node: exp.Expr
@@ -49,7 +53,12 @@ class Clauses:
     @property
     def results(self) -> list[exp.Expr]:
         """What is evaluated after grouping."""
-        return [*(i.node for i in self.items), *self.having, *self.qualify, *(key.this for key in self.order)]
+        return [
+            *(i.node for i in self.items),
+            *self.having,
+            *self.qualify,
+            *(key.this for key in self.order),
+        ]
 
     @property
     def over_rows(self) -> list[exp.Expr]:
@@ -64,13 +73,25 @@ def clauses_of(query: exp.Select, names: Names) -> Clauses:
     having, qualify, order = (query.args.get(name) for name in ("having", "qualify", "order"))
     for clause in filter(None, (having, qualify, order)):
         refuse_subqueries(clause, "")
-    kept = [bind(c, _group_first(groups, names, by_output), names.find) for c in conjuncts(having.this if having else None)]
+    kept = [
+        bind(c, _group_first(groups, names, by_output), names.find)
+        for c in conjuncts(having.this if having else None)
+    ]
     ranked = [bind(c, by_output, names.find) for c in conjuncts(qualify.this if qualify else None)]
     keys = sort_keys(order, items, names) if order else []
     calls = calls_in([*(i.node for i in items), *kept, *ranked, *(key.this for key in keys)])
     grouped = bool(calls) or having is not None or query.args.get("group") is not None
     distinct = query.args.get("distinct") is not None
-    return Clauses(tuple(items), tuple(groups), grouped, tuple(kept), tuple(ranked), tuple(keys), tuple(calls), distinct)
+    return Clauses(
+        tuple(items),
+        tuple(groups),
+        grouped,
+        tuple(kept),
+        tuple(ranked),
+        tuple(keys),
+        tuple(calls),
+        distinct,
+    )
 
 
 def items_of(query: exp.Select, names: Names) -> list[Item]:
@@ -78,7 +99,9 @@ def items_of(query: exp.Select, names: Names) -> list[Item]:
     items: list[Item] = []
     aliases: dict[str, exp.Expr] = {}
     for node in query.expressions:
-        if isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star)):
+        if isinstance(node, exp.Star) or (
+            isinstance(node, exp.Column) and isinstance(node.this, exp.Star)
+        ):
             items += _star(node, names)
             continue
         if isinstance(node, exp.Aliases):
@@ -94,7 +117,9 @@ def items_of(query: exp.Select, names: Names) -> list[Item]:
 
 def _star(node: exp.Expr, names: Names) -> list[Item]:
     relation = node.table.lower() if isinstance(node, exp.Column) else ""
-    fields = [f for f in names.fields if (f.relation.lower() == relation if relation else f.visible)]
+    fields = [
+        f for f in names.fields if (f.relation.lower() == relation if relation else f.visible)
+    ]
     if not fields or node.args.get("db"):
         raise SqlError(f"{text_of(node)}: there is no such relation in FROM")
     return [Item(f.name, f.bound, exp.column(f.name, table=f.relation or None)) for f in fields]
@@ -113,7 +138,11 @@ def alias_first(items: Sequence[Item], names: Names) -> Find:
     """In ORDER BY a name is an output, if there is one."""
 
     def find(column: exp.Column) -> exp.Expr:
-        named = [] if column.table else [item.node for item in items if item.name.lower() == column.name.lower()]
+        named = (
+            []
+            if column.table
+            else [item.node for item in items if item.name.lower() == column.name.lower()]
+        )
         if len({text_of(node) for node in named}) > 1:
             raise SqlError(f"column {column.name} is ambiguous: two outputs have that name")
         return named[0] if named else names.find(column)
@@ -126,7 +155,9 @@ def _group_first(groups: Sequence[Item], names: Names, otherwise: Find) -> Find:
     texts = {text_of(group.node) for group in groups}
 
     def find(column: exp.Column) -> exp.Expr:
-        fields = [f for f in names.fields if f.name.lower() == column.name.lower() and f.text in texts]
+        fields = [
+            f for f in names.fields if f.name.lower() == column.name.lower() and f.text in texts
+        ]
         return names.find(column) if fields else otherwise(column)
 
     return find
@@ -145,21 +176,36 @@ def _groups(query: exp.Select, items: Sequence[Item], names: Names) -> list[Item
 
 def _means_all(nodes: Sequence[exp.Expr], items: Sequence[Item], names: Names) -> bool:
     column = all_named(nodes)
-    return column is not None and field_of(names.fields, column) is None and all(item.name.upper() != "ALL" for item in items)
+    return (
+        column is not None
+        and field_of(names.fields, column) is None
+        and all(item.name.upper() != "ALL" for item in items)
+    )
 
 
-def _group(node: exp.Expr, items: Sequence[Item], aliases: Mapping[str, Item], names: Names) -> Item:
-    """A grouping expression: itself, or the output that a number or an alias stands for (a column of FROM comes first)."""
+def _group(
+    node: exp.Expr, items: Sequence[Item], aliases: Mapping[str, Item], names: Names
+) -> Item:
+    """A grouping expression: itself, or the output that a number or an alias stands for (a column
+    of FROM comes first).
+    """
     refuse_subqueries(node, "")
     node = node.unnest()
     if (number := whole_number(node)) is not None:
         if not 1 <= number <= len(items):
             raise SqlError(f"GROUP BY {number}: the view has {len(items)} column(s)")
         found = items[number - 1]
-    elif isinstance(node, exp.Column) and not node.table and names.found(node) is None and node.name.lower() in aliases:
+    elif (
+        isinstance(node, exp.Column)
+        and not node.table
+        and names.found(node) is None
+        and node.name.lower() in aliases
+    ):
         found = aliases[node.name.lower()]
     else:
-        found = Item("", bind(node, _input_first(names, {n: i.node for n, i in aliases.items()})), node)
+        found = Item(
+            "", bind(node, _input_first(names, {n: i.node for n, i in aliases.items()})), node
+        )
     if calls_in([found.node]) or parts_of([found.node], exp.Window):
         raise SqlError(f"GROUP BY cannot contain the aggregate {text_of(found.written)}")
     return found
@@ -171,7 +217,9 @@ def sort_keys(order: exp.Expr, items: Sequence[Item], names: Names) -> list[exp.
     if _means_all([key.this for key in order.expressions], items, names):
         (key,) = order.expressions
         return [_ordered(key, item.node) for item in items]
-    return [_ordered(key, _sorted_by(key.this, items, by_output, names)) for key in order.expressions]
+    return [
+        _ordered(key, _sorted_by(key.this, items, by_output, names)) for key in order.expressions
+    ]
 
 
 def _sorted_by(node: exp.Expr, items: Sequence[Item], by_output: Find, names: Names) -> exp.Expr:
@@ -183,4 +231,6 @@ def _sorted_by(node: exp.Expr, items: Sequence[Item], by_output: Find, names: Na
 
 
 def _ordered(key: exp.Expr, node: exp.Expr) -> exp.Expr:
-    return exp.Ordered(this=node, desc=key.args.get("desc"), nulls_first=key.args.get("nulls_first"))
+    return exp.Ordered(
+        this=node, desc=key.args.get("desc"), nulls_first=key.args.get("nulls_first")
+    )

@@ -23,7 +23,9 @@ class Conjunct:
 
 
 def conjuncts(node: exp.Expr | None) -> list[exp.Expr]:
-    """The parts of a condition that must all hold, in the order in which they are written; what is always true is left out."""
+    """The parts of a condition that must all hold, in the order in which they are written; what is
+    always true is left out.
+    """
     if node is None:
         return []
     refuse_null(node)
@@ -49,11 +51,18 @@ def uses(node: exp.Expr, places: Places) -> frozenset[int]:
     return frozenset(places.get(text_of(column), OUTER) for column in node.find_all(exp.Column))
 
 
-def equality(node: exp.Expr, left: Collection[int], right: Collection[int], places: Places) -> Equality | None:
-    """The condition as one column of a join key: an expression over relations of each side, compared with = or <=>."""
+def equality(
+    node: exp.Expr, left: Collection[int], right: Collection[int], places: Places
+) -> Equality | None:
+    """The condition as one column of a join key: an expression over relations of each side,
+    compared with = or <=>.
+    """
     if not isinstance(node, exp.EQ | exp.NullSafeEQ):
         return None
-    if any(isinstance(side, exp.Predicate | exp.Connector | exp.Not) for side in (node.this, node.expression)):
+    if any(
+        isinstance(side, exp.Predicate | exp.Connector | exp.Not)
+        for side in (node.this, node.expression)
+    ):
         return None  # Spark reads a = b IN (c) otherwise than the parser; lowering says so
     first, second = uses(node.this, places), uses(node.expression, places)
     null_safe = isinstance(node, exp.NullSafeEQ)
@@ -66,10 +75,14 @@ def equality(node: exp.Expr, left: Collection[int], right: Collection[int], plac
 
 def columns_of(nodes: Iterable[exp.Expr]) -> dict[str, None]:
     """The texts of the columns in expressions, in their order."""
-    return {text_of(column): None for node in nodes for column in node.find_all(exp.Column, bfs=False)}
+    return {
+        text_of(column): None for node in nodes for column in node.find_all(exp.Column, bfs=False)
+    }
 
 
-def split(nodes: Sequence[Conjunct], chosen: Collection[int]) -> tuple[list[exp.Expr], list[Conjunct]]:
+def split(
+    nodes: Sequence[Conjunct], chosen: Collection[int]
+) -> tuple[list[exp.Expr], list[Conjunct]]:
     """The conjuncts that refer to nothing but these relations, and the others."""
     inside = [c.node for c in nodes if c.uses <= set(chosen)]
     return inside, [c for c in nodes if not c.uses <= set(chosen)]

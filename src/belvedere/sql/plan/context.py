@@ -1,4 +1,6 @@
-"""What every part of planning shares: relations in sight, the nodes so far, fresh keys, and the way back to the beginning."""
+"""What every part of planning shares: relations in sight, the nodes so far, fresh keys, and the way
+back to the beginning.
+"""
 
 from __future__ import annotations
 
@@ -39,12 +41,15 @@ class Context:
     nodes: Nodes = field(default_factory=Nodes)
     numbers: count[int] = field(default_factory=count)
     labels: dict[str, str] = field(default_factory=dict)  # the user's names of bound columns
-    ties: dict[int, tuple[exp.Expr, list[exp.Expr]]] = field(default_factory=dict)  # ORDER BYs and what makes them total
+    # ORDER BYs and what makes them total
+    ties: dict[int, tuple[exp.Expr, list[exp.Expr]]] = field(default_factory=dict)
     reads: dict[str, None] = field(default_factory=dict)  # the views that the query names
     used: set[int] = field(default_factory=set)  # the queries of WITH that something names
-    unused: dict[int, exp.Expr] = field(default_factory=dict)  # definitions of WITH that nothing names
+    # definitions of WITH that nothing names
+    unused: dict[int, exp.Expr] = field(default_factory=dict)
     ctes: Mapping[str, Cte] = field(default_factory=dict)
-    created: bool = True  # False for a SELECT of another view, which was checked when that view was created
+    # False for a SELECT of another view, which was checked when that view was created
+    created: bool = True
     outer: Names | None = None
     beside: Names | None = None
 
@@ -66,12 +71,16 @@ class Context:
         return replace(self, outer=names, beside=None)
 
     def apart(self, beside: Names | None) -> Context:
-        """The context of a subquery in FROM, which does not see the columns around and beside it."""
+        """The context of a subquery in FROM, which does not see the
+        columns around and beside it.
+        """
         return replace(self, outer=None, beside=beside)
 
     def elsewhere(self) -> Context:
         """The context of another view's SELECT."""
-        return replace(self, outer=None, beside=None, ctes={}, ties={}, reads={}, unused={}, created=False)
+        return replace(
+            self, outer=None, beside=None, ctes={}, ties={}, reads={}, unused={}, created=False
+        )
 
     def with_cte(self, name: str, query: exp.Expr, alias: exp.Expr) -> Context:
         return replace(self, ctes={**self.ctes, name.lower(): Cte(query, alias, self)})

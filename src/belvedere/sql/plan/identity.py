@@ -29,9 +29,14 @@ def unique_on(relation: Relation, texts: frozenset[str]) -> bool:
 
 
 def joined_identity(
-    kind: str, identity: str, left: Relation, right: Relation, keys: Sequence[tuple[frozenset[str], frozenset[str]]]
+    kind: str,
+    identity: str,
+    left: Relation,
+    right: Relation,
+    keys: Sequence[tuple[frozenset[str], frozenset[str]]],
 ) -> Identity | None:
-    """The parts of `identity` ("left", "right" or "both"); `keys` are texts of values of both sides that the join makes equal.
+    """The parts of `identity` ("left", "right" or "both"); `keys` are texts of values of both sides
+    that the join makes equal.
 
     A column of the right can stand for its equal of the left only where every row has a match.
     """
@@ -46,20 +51,35 @@ def joined_identity(
     return Identity(a.parts + b.parts, exact, ordered, max(a.longest, 1) + max(b.longest, 1))
 
 
-def _also(identity: Identity | None, equal: Sequence[tuple[frozenset[str], frozenset[str]]]) -> Identity | None:
+def _also(
+    identity: Identity | None, equal: Sequence[tuple[frozenset[str], frozenset[str]]]
+) -> Identity | None:
     if identity is None:
         return None
-    parts = [part.union(*(others for own, others in equal if part & own)) for part in identity.parts]
+    parts = [
+        part.union(*(others for own, others in equal if part & own)) for part in identity.parts
+    ]
     return replace(identity, parts=tuple(parts))
 
 
 def _told_apart(left: Relation, right: Relation) -> bool:
-    """After a full join a NULL in an identity says that the side is missing, if it is never NULL otherwise."""
-    return _never_null(left) and _never_null(right) and any(side.identity and side.identity.parts for side in (left, right))
+    """After a full join a NULL in an identity says that the side is missing, if it is never NULL
+    otherwise.
+    """
+    return (
+        _never_null(left)
+        and _never_null(right)
+        and any(side.identity and side.identity.parts for side in (left, right))
+    )
 
 
 def _never_null(relation: Relation) -> bool:
-    """All columns of the identity are there and are never NULL, so a NULL says that the side is missing."""
+    """All columns of the identity are there and are never NULL, so a NULL says that the side is
+    missing.
+    """
     assert relation.identity is not None
     branch = relation.branches[0]
-    return all(any(t in branch.values and not branch.values[t].nullable for t in part) for part in relation.identity.parts)
+    return all(
+        any(t in branch.values and not branch.values[t].nullable for t in part)
+        for part in relation.identity.parts
+    )

@@ -4,11 +4,13 @@
                                    Join -> key, left rest, right rest
     Select (key, rest) -> Arrange ─┘
 
-A side keeps the key and the columns that are needed above, in an order that does not depend on the query, so that equal
-sides of different joins are one arrangement. A column that is a key itself is read from the key where the join makes
-them equal. Rows with a NULL in a key that never matches are left out below, where nobody needs them.
+A side keeps the key and the columns that are needed above, in an order that does not depend on the
+query, so that equal sides of different joins are one arrangement. A column that is a key itself is
+read from the key where the join makes them equal. Rows with a NULL in a key that never matches are
+left out below, where nobody needs them.
 
-    right side unique on the key    inner, left    a row of the left has at most one match: its identity is enough
+    right side unique on the key    inner, left    a row of the left has at most one match: its
+                                                   identity is enough
     left side unique on the key     inner          the same for the right
     otherwise                                      both identities, one after the other
 """
@@ -39,7 +41,10 @@ HALF = (SEMI, ANTI)
 
 @dataclass(frozen=True, slots=True)
 class Equality:
-    """One column of a join key: an expression over each side. `merged` is the text of the one column that USING makes of both."""
+    """One column of a join key: an expression over each side.
+
+    `merged` is the text of the one column that USING makes of both.
+    """
 
     left: exp.Expr
     right: exp.Expr
@@ -53,7 +58,9 @@ class Equality:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """`plain` has per key column the texts of values that are equal to it in every bit; `same` has all that the key determines."""
+    """`plain` has per key column the texts of values that are equal to it in every bit; `same` has
+    all that the key determines.
+    """
 
     relation: Relation
     keys: tuple[Value, ...]
@@ -76,7 +83,9 @@ class Side:
         """The rows are partitioned by the key already, so they need not travel."""
         partition = self.relation.partition
         same = partition is not None and len(partition) == len(self.keys)
-        return same and all(part & plain for part, plain in zip(partition or (), self.plain, strict=True))
+        return same and all(
+            part & plain for part, plain in zip(partition or (), self.plain, strict=True)
+        )
 
     def number(self, text: str) -> int:
         """Where a kept value stands among the columns of the side."""
@@ -93,7 +102,9 @@ def joined(
     needed: Iterable[str],
     context: Context,
 ) -> Relation:
-    """`conditions` are what else must hold for a pair: of an inner join they are tested above it, by the caller."""
+    """`conditions` are what else must hold for a pair: of an inner join they are tested above it,
+    by the caller.
+    """
     if kind == RIGHT:
         kind, left, right, on = LEFT, right, left, [e.swapped for e in on]
     a, b = _sides(left, right, on, context)
@@ -113,13 +124,27 @@ def joined(
     node = context.nodes.add(operator, ((arranged[0][0],), (arranged[1][0],)), local=True)
     values = _with_merged(_outputs(kind, a, b, on), on, wanted)
     known = joined_identity(kind, identity, left, right, list(zip(a.plain, b.plain, strict=True)))
-    if kind == FULL and not conditions and _one_per_key(a, b) and all(e.merged in wanted for e in on):
-        known = Identity(tuple(frozenset([e.merged]) for e in on), exact=False, ordered=False, longest=2 * MAX_KEY)
+    if (
+        kind == FULL
+        and not conditions
+        and _one_per_key(a, b)
+        and all(e.merged in wanted for e in on)
+    ):
+        known = Identity(
+            tuple(frozenset([e.merged]) for e in on),
+            exact=False,
+            ordered=False,
+            longest=2 * MAX_KEY,
+        )
     return Relation((Branch(node, values),), known, _partition(kind, a, b, on))
 
 
-def _wanted(kind: str, left: Side, on: Sequence[Equality], needed: Iterable[str]) -> dict[str, None]:
-    """What USING makes of two columns of a full join is read from the key, unless the key may differ from both in the sign of zero."""
+def _wanted(
+    kind: str, left: Side, on: Sequence[Equality], needed: Iterable[str]
+) -> dict[str, None]:
+    """What USING makes of two columns of a full join is read from the key, unless the key may
+    differ from both in the sign of zero.
+    """
     wanted = dict.fromkeys(needed)
     for key, e in zip(left.keys, on, strict=True):
         if kind == FULL and key.type == DOUBLE and e.merged in wanted:
@@ -127,11 +152,18 @@ def _wanted(kind: str, left: Side, on: Sequence[Equality], needed: Iterable[str]
     return wanted
 
 
-def _with_merged(values: dict[str, Typed], on: Sequence[Equality], wanted: Mapping[str, None]) -> dict[str, Typed]:
+def _with_merged(
+    values: dict[str, Typed], on: Sequence[Equality], wanted: Mapping[str, None]
+) -> dict[str, Typed]:
     """The values, with the merged columns that are not read from the key."""
     pairs = Relation((Branch(0, values),))
     made = [e for e in on if e.merged in wanted and e.merged not in values]
-    both = {e.merged: pairs.value(exp.Coalesce(this=e.left.copy(), expressions=[e.right.copy()]), "").each[0] for e in made}
+    both = {
+        e.merged: (
+            pairs.value(exp.Coalesce(this=e.left.copy(), expressions=[e.right.copy()]), "").each[0]
+        )
+        for e in made
+    }
     return {**values, **both}
 
 
@@ -146,17 +178,28 @@ def _known(node: exp.Expr, left: Relation, right: Relation) -> list[str]:
     return [text for child in node.iter_expressions() for text in _known(child, left, right)]
 
 
-def _sides(left: Relation, right: Relation, on: Sequence[Equality], context: Context) -> tuple[Side, Side]:
+def _sides(
+    left: Relation, right: Relation, on: Sequence[Equality], context: Context
+) -> tuple[Side, Side]:
     """The key columns of both sides, cast to their common types as for a comparison."""
-    pairs = [(left.value(e.left, context.words(e.left)), right.value(e.right, context.words(e.right))) for e in on]
+    pairs = [
+        (left.value(e.left, context.words(e.left)), right.value(e.right, context.words(e.right)))
+        for e in on
+    ]
     kinds = [common_type([a.each[0].type, b.each[0].type]) for a, b in pairs]
     return _side(left, [a for a, _ in pairs], kinds), _side(right, [b for _, b in pairs], kinds)
 
 
 def _side(relation: Relation, values: Sequence[Value], kinds: Sequence[SqlType]) -> Side:
     keys = tuple(_key(value, kind) for value, kind in zip(values, kinds, strict=True))
-    equal = [relation.equal(value) if _is_injective(value, kind) else frozenset[str]() for value, kind in zip(values, kinds, strict=True)]
-    plain = [e if v.each[0].type == kind != DOUBLE else frozenset[str]() for e, v, kind in zip(equal, values, kinds, strict=True)]
+    equal = [
+        relation.equal(value) if _is_injective(value, kind) else frozenset[str]()
+        for value, kind in zip(values, kinds, strict=True)
+    ]
+    plain = [
+        e if v.each[0].type == kind != DOUBLE else frozenset[str]()
+        for e, v, kind in zip(equal, values, kinds, strict=True)
+    ]
     return Side(relation, keys, tuple(plain), frozenset[str]().union(*equal))
 
 
@@ -168,7 +211,9 @@ def _key(value: Value, kind: SqlType) -> Value:
 
 
 def _is_injective(value: Value, to: SqlType) -> bool:
-    """Different values stay different in the type of the key; 0.0 and -0.0, which a primary key tells apart, do not."""
+    """Different values stay different in the type of the key; 0.0 and -0.0, which a primary key
+    tells apart, do not.
+    """
     kind = value.each[0].type
     if kind is None or kind == to:
         return kind is not None and kind != DOUBLE
@@ -178,20 +223,34 @@ def _is_injective(value: Value, to: SqlType) -> bool:
     return (kind.name, to.name) in (("int", "bigint"), ("date", "timestamp"))
 
 
-def _kept(side: Side, wanted: Iterable[str], inside: Iterable[str], reads_key: bool, context: Context) -> Side:
-    """What the side keeps beside its key: values that are wanted above the join or inside its condition, and not read from the key."""
+def _kept(
+    side: Side, wanted: Iterable[str], inside: Iterable[str], reads_key: bool, context: Context
+) -> Side:
+    """What the side keeps beside its key: values that are wanted above the join or inside its
+    condition, and not read from the key.
+    """
     key = frozenset[str]().union(*side.plain)
-    texts = [t for t in wanted if not (reads_key and t in key)] + [t for t in inside if t not in key]
+    texts = [t for t in wanted if not (reads_key and t in key)] + [
+        t for t in inside if t not in key
+    ]
     rest = [t for t in dict.fromkeys(texts) if t in side.relation]
     values = {(v := side.relation.known(t, context.label(t))).place: v for t in rest}
-    return replace(side, rest=tuple(rest), values=tuple(sorted(values.values(), key=lambda v: v.place)))
+    return replace(
+        side, rest=tuple(rest), values=tuple(sorted(values.values(), key=lambda v: v.place))
+    )
 
 
 def _without_nulls(side: Side, null_safe: Sequence[bool]) -> Side:
     relation = side.relation
     for key, safe in zip(side.keys, null_safe, strict=True):
         if not safe and key.nullable:
-            tests = [Test(Typed(f"({v.sql} IS NOT NULL)", BOOLEAN, v.raises, False), f"{key.text} IS NOT NULL") for v in key.each]
+            tests = [
+                Test(
+                    Typed(f"({v.sql} IS NOT NULL)", BOOLEAN, v.raises, False),
+                    f"{key.text} IS NOT NULL",
+                )
+                for v in key.each
+            ]
             relation = relation.where(tests)
     return replace(side, relation=relation)
 
@@ -218,18 +277,29 @@ def _pair(left: Side, right: Side) -> dict[str, Typed]:
         values.update({text: column(i, key.type) for text in a | b})
     shift = len(left.values)
     for side, more in ((left, 0), (right, shift)):
-        values.update({text: column(side.number(text) + more, side.relation.known(text, "").type) for text in side.rest})
+        values.update(
+            {
+                text: column(side.number(text) + more, side.relation.known(text, "").type)
+                for text in side.rest
+            }
+        )
     return values
 
 
-def _condition(conditions: Sequence[exp.Expr], left: Side, right: Side, context: Context) -> Expression | None:
+def _condition(
+    conditions: Sequence[exp.Expr], left: Side, right: Side, context: Context
+) -> Expression | None:
     if not conditions:
         return None
     pairs = Relation((Branch(0, _pair(left, right)),)).tested(conditions, context.words)
     found = conjunction(pairs.branches[0].tests)
     if found is not None and found.raises:
-        instead = "move what can raise into a subquery, as a column that is computed before the join"
-        raise Unsupported(f"the condition {found.text} of an outer, semi or anti join, which can raise,", instead)
+        instead = (
+            "move what can raise into a subquery, as a column that is computed before the join"
+        )
+        raise Unsupported(
+            f"the condition {found.text} of an outer, semi or anti join, which can raise,", instead
+        )
     return found
 
 
@@ -245,23 +315,42 @@ def _outputs(kind: str, left: Side, right: Side, on: Sequence[Equality]) -> dict
     for i, e in enumerate(on):
         a, b = left.keys[i].nullable, right.keys[i].nullable
         nullable = a or b if kind == FULL else a and (kind in (LEFT, ANTI) or (e.null_safe and b))
-        values.update({text: column(i, left.keys[i].type, nullable) for text in _from_key(kind, left, right, e, i)})
+        values.update(
+            {
+                text: column(i, left.keys[i].type, nullable)
+                for text in _from_key(kind, left, right, e, i)
+            }
+        )
     return values
 
 
 def _from_key(kind: str, left: Side, right: Side, equality: Equality, number: int) -> list[str]:
-    """The values that are read from a key column of the output; of a full join what USING makes of two columns."""
+    """The values that are read from a key column of the output; of a full join what USING makes of
+    two columns.
+    """
     if kind == FULL:
         return [equality.merged] if equality.merged and left.keys[number].type != DOUBLE else []
-    return [text for side in ([left, right] if kind == INNER else [left]) for text in sorted(side.plain[number])]
+    return [
+        text
+        for side in ([left, right] if kind == INNER else [left])
+        for text in sorted(side.plain[number])
+    ]
 
 
 def _one_per_key(left: Side, right: Side) -> bool:
-    """Every key, none of them NULL, has at most one row on each side; so the column that USING makes of two tells all rows apart."""
+    """Every key, none of them NULL, has at most one row on each side; so the column that USING
+    makes of two tells all rows apart.
+    """
     sides = left.unique and right.unique
-    return sides and not any(key.nullable or key.type == DOUBLE for side in (left, right) for key in side.keys)
+    return sides and not any(
+        key.nullable or key.type == DOUBLE for side in (left, right) for key in side.keys
+    )
 
 
-def _partition(kind: str, left: Side, right: Side, on: Sequence[Equality]) -> tuple[frozenset[str], ...]:
-    """The output stands where its key columns belong; a double may differ from the key in the sign of zero."""
+def _partition(
+    kind: str, left: Side, right: Side, on: Sequence[Equality]
+) -> tuple[frozenset[str], ...]:
+    """The output stands where its key columns belong; a double may differ from the key in the sign
+    of zero.
+    """
     return tuple(frozenset(_from_key(kind, left, right, e, i)) for i, e in enumerate(on))

@@ -1,8 +1,11 @@
 """FROM and WHERE as one relation.
 
-    1  conditions on one relation are tested below all joins, unless a join fills that relation with NULLs
-    2  up to the last RIGHT or FULL JOIN the written order is kept, and only ON says what belongs together
-    3  after it, ON of inner joins and WHERE are one: relations are joined as soon as an equality connects them
+    1  conditions on one relation are tested below all joins, unless a join fills that relation with
+       NULLs
+    2  up to the last RIGHT or FULL JOIN the written order is kept, and only ON says what belongs
+       together
+    3  after it, ON of inner joins and WHERE are one: relations are joined as soon as an equality
+       connects them
     4  what is left is tested above
 
 A relation keeps only the columns that something above still needs.
@@ -27,7 +30,11 @@ from belvedere.sql.plan.sources import From
 
 
 def from_and_where(
-    source: From, where: Sequence[exp.Expr], memberships: Sequence[Membership], above: Iterable[exp.Expr], context: Context
+    source: From,
+    where: Sequence[exp.Expr],
+    memberships: Sequence[Membership],
+    above: Iterable[exp.Expr],
+    context: Context,
 ) -> Relation:
     """`above` are the expressions over FROM that are evaluated after WHERE."""
     return _Joining(source, where, memberships, above, context).run()
@@ -35,7 +42,12 @@ def from_and_where(
 
 class _Joining:
     def __init__(
-        self, source: From, where: Sequence[exp.Expr], memberships: Sequence[Membership], above: Iterable[exp.Expr], context: Context
+        self,
+        source: From,
+        where: Sequence[exp.Expr],
+        memberships: Sequence[Membership],
+        above: Iterable[exp.Expr],
+        context: Context,
     ) -> None:
         self.context, self.places = context, source.places
         self.above = columns_of(above)
@@ -43,7 +55,9 @@ class _Joining:
         self.kinds = [j.kind for j in source.joined]
         self.merged = [j.merged for j in source.joined]
         self.on = [placed(j.on, self.places) for j in source.joined]
-        self.strict = max((i for i, kind in enumerate(self.kinds) if kind in (RIGHT, FULL)), default=-1)
+        self.strict = max(
+            (i for i, kind in enumerate(self.kinds) if kind in (RIGHT, FULL)), default=-1
+        )
         self.pool: list[Conjunct] = []
         for i, kind in enumerate(self.kinds):
             if kind == INNER and i > self.strict:
@@ -82,7 +96,11 @@ class _Joining:
 
     def _needed(self, *more: exp.Expr) -> dict[str, None]:
         """What is still to be computed needs these columns."""
-        waiting = [c.node for c in self.pool] + [c.node for on in self.on for c in on] + [n for m in self.memberships for n in m.outside]
+        waiting = (
+            [c.node for c in self.pool]
+            + [c.node for on in self.on for c in on]
+            + [n for m in self.memberships for n in m.outside]
+        )
         return self.above | columns_of([*waiting, *more])
 
     def _push(self, i: int) -> None:
@@ -140,7 +158,9 @@ class _Joining:
             self.pool = others
         else:
             self.on[i] = others if kind == INNER else []
-        return joined(kind, current, self.relations[i], on, conditions, self._needed(), self.context)
+        return joined(
+            kind, current, self.relations[i], on, conditions, self._needed(), self.context
+        )
 
     def _equality(self, i: int, conjunct: Conjunct, found: Equality) -> Equality:
         """With the column that USING makes of its two sides."""

@@ -2,8 +2,9 @@
 
 EXISTS, x IN (...)        semi join       on the equalities with the query around, and x = y
 NOT EXISTS                anti join       the same
-x NOT IN (SELECT y ...)   anti join       if neither x nor y can be NULL; else also one row about the whole subquery:
-                                          keep a row iff the subquery is empty, or x is not NULL and no y is
+x NOT IN (SELECT y ...)   anti join       if neither x nor y can be NULL; else also one row about
+                                          the whole subquery: keep a row iff the subquery is empty,
+                                          or x is not NULL and no y is
 """
 
 from __future__ import annotations
@@ -23,9 +24,12 @@ from belvedere.sql.plan.relation import Branch, Relation
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """`relation` are the rows of the subquery. `on` has columns of the query around on the left, of the subquery on the right.
+    """`relation` are the rows of the subquery.
 
-    `operands` are the columns of `on` that stand left of NOT IN, and `correlated` says that there are others.
+    `on` has columns of the query around on the left, of the subquery on the right.
+
+    `operands` are the columns of `on` that stand left of NOT IN, and `correlated` says that there
+    are others.
     """
 
     relation: Relation
@@ -51,7 +55,10 @@ class Membership:
         if not (self.negated and self.operands and self._nullable(relation)):
             return joined(kind, relation, self.relation, self.on, self.conditions, needed, context)
         if self.correlated or self.operands > 1:
-            raise Unsupported(f"{self.text} over columns that can be NULL", "write NOT EXISTS with the equalities in its WHERE")
+            raise Unsupported(
+                f"{self.text} over columns that can be NULL",
+                "write NOT EXISTS with the equalities in its WHERE",
+            )
         operand = self.on[0].left
         wanted = {**dict.fromkeys(needed), **columns_of([operand])}
         found = joined(kind, relation, self.relation, self.on, (), wanted, context)
@@ -59,22 +66,36 @@ class Membership:
 
     def _nullable(self, relation: Relation) -> bool:
         compared = self.on[: self.operands]
-        return any(relation.value(e.left, "").nullable or self.relation.value(e.right, "").nullable for e in compared)
+        return any(
+            relation.value(e.left, "").nullable or self.relation.value(e.right, "").nullable
+            for e in compared
+        )
 
-    def _with_nulls(self, found: Relation, operand: exp.Expr, needed: Iterable[str], context: Context) -> Relation:
-        """What SQL says about NULLs, by a join with one row that says whether the subquery is empty and whether it has a NULL."""
+    def _with_nulls(
+        self, found: Relation, operand: exp.Expr, needed: Iterable[str], context: Context
+    ) -> Relation:
+        """What SQL says about NULLs, by a join with one row that says whether the subquery is empty
+        and whether it has a NULL.
+        """
         rows, values = exp.Count(this=exp.Star()), exp.Count(this=self.on[0].right.copy())
         counted = aggregated(self.relation, [], [rows, values], context)
         empty, full = context.fresh("", "empty"), context.fresh("", "without NULL")
         zero = exp.EQ(this=rows.copy(), expression=exp.Literal.number(0))
         whole = exp.EQ(this=rows.copy(), expression=values.copy())
         branch = counted.branches[0]
-        facts = {empty.text: counted.value(zero, "").each[0], full.text: counted.value(whole, "").each[0]}
+        facts = {
+            empty.text: counted.value(zero, "").each[0],
+            full.text: counted.value(whole, "").each[0],
+        }
         about = Relation((Branch(branch.node, facts),), counted.identity, counted.partition)
         context.labels.update({empty.text: "the subquery is empty", full.text: "it has no NULL"})
-        both = joined(INNER, found, about, [], [], [*needed, *columns_of([operand]), *facts], context)
+        both = joined(
+            INNER, found, about, [], [], [*needed, *columns_of([operand]), *facts], context
+        )
         given = exp.Not(this=exp.Is(this=operand.copy(), expression=exp.Null()))
-        keep = exp.Or(this=empty.bound, expression=exp.Paren(this=exp.And(this=given, expression=full.bound)))
+        keep = exp.Or(
+            this=empty.bound, expression=exp.Paren(this=exp.And(this=given, expression=full.bound))
+        )
         return both.tested([keep], context.words)
 
 
@@ -83,5 +104,7 @@ def membership(node: exp.Expr) -> tuple[exp.Expr, bool] | None:
     inner, negated = node.unnest(), False
     while isinstance(inner, exp.Not):
         inner, negated = inner.this.unnest(), not negated
-    is_one = isinstance(inner, exp.Exists) or (isinstance(inner, exp.In) and inner.args.get("query") is not None)
+    is_one = isinstance(inner, exp.Exists) or (
+        isinstance(inner, exp.In) and inner.args.get("query") is not None
+    )
     return (inner, negated) if is_one else None

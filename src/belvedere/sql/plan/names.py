@@ -23,8 +23,15 @@ class Names:
     def find(self, column: exp.Column) -> exp.Expr:
         """The bound form of a column."""
         found = self.found(column)
-        if found is None and self.beside is not None and field_of(self.beside.fields, column) is not None:
-            raise Unsupported(f"a subquery in FROM that refers to {spelled(column)} beside it", "say in ON which rows belong together")
+        if (
+            found is None
+            and self.beside is not None
+            and field_of(self.beside.fields, column) is not None
+        ):
+            raise Unsupported(
+                f"a subquery in FROM that refers to {spelled(column)} beside it",
+                "say in ON which rows belong together",
+            )
         if found is None:
             raise no_such_column(column, self.fields)
         return found
@@ -41,15 +48,27 @@ class Names:
         """The users' words for bound columns: the bare name where that is enough."""
         around = self.outer.fields if self.outer else ()
         count = Counter(f.name.lower() for f in (*self.fields, *around) if f.visible)
-        return {f.text: text_of(_written(f, not f.visible or count[f.name.lower()] != 1)) for f in self.fields}
+        return {
+            f.text: text_of(_written(f, not f.visible or count[f.name.lower()] != 1))
+            for f in self.fields
+        }
 
     def nameable(self) -> list[tuple[exp.Expr, str]]:
         """Columns as they can be written in the query, each with its bound text."""
         full = Counter((f.relation.lower(), f.name.lower()) for f in self.fields)
         bare = Counter(f.name.lower() for f in self.fields)
-        once = [f for f in self.fields if (full[f.relation.lower(), f.name.lower()] if f.relation else bare[f.name.lower()]) == 1]
+        once = [
+            f
+            for f in self.fields
+            if (full[f.relation.lower(), f.name.lower()] if f.relation else bare[f.name.lower()])
+            == 1
+        ]
         return [(_written(f, bool(f.relation)), f.text) for f in once]
 
 
 def _written(field: Field, qualified: bool) -> exp.Expr:
-    return exp.column(field.name, table=field.relation or None) if qualified else exp.column(field.name)
+    return (
+        exp.column(field.name, table=field.relation or None)
+        if qualified
+        else exp.column(field.name)
+    )

@@ -1,4 +1,7 @@
-"""The nodes of a plan so far. Equal nodes over equal inputs are one (`graph.shape` says what equal means)."""
+"""The nodes of a plan so far.
+
+Equal nodes over equal inputs are one (`graph.shape` says what equal means).
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,9 @@ from belvedere.sql.plan.relation import Branch, Relation, Value, column, conjunc
 
 WANTED = 1  # a state table that `graph.bound` gives its id
 _BRANCHES = 250  # a tag is one byte, and some are taken
-_LONG = 1000  # characters of an expression that is rather computed once than written into every expression over it
+# characters of an expression that is rather computed once than written into every expression over
+# it
+_LONG = 1000
 
 Key = tuple[int, ...]
 
@@ -31,25 +36,50 @@ class Nodes:
             self._known[place] = len(self._made)
         return self._known[place]
 
-    def feed(self, relation: Relation, values: Sequence[Value], keys: Sequence[Key] = (), tag: int = -1) -> tuple[int, ...]:
-        """Selects that compute these values, one for each branch; `keys` are record keys that a consumer makes of them.
+    def feed(
+        self, relation: Relation, values: Sequence[Value], keys: Sequence[Key] = (), tag: int = -1
+    ) -> tuple[int, ...]:
+        """Selects that compute these values, one for each branch; `keys` are record keys that a
+        consumer makes of them.
 
         `tag` is a byte before the identities of a relation with one branch; several are numbered.
         """
         if len(relation.branches) > _BRANCHES:
-            raise Unsupported(f"a UNION ALL of more than {_BRANCHES} queries", "create views of its parts and unite those")
+            raise Unsupported(
+                f"a UNION ALL of more than {_BRANCHES} queries",
+                "create views of its parts and unite those",
+            )
         tagged = len(relation.branches) > 1
         keys = [key for key in keys if _can_be_long(key, values, relation)]
-        return tuple(self._select(b, i, values, keys, i if tagged else tag) for i, b in enumerate(relation.branches))
+        return tuple(
+            self._select(b, i, values, keys, i if tagged else tag)
+            for i, b in enumerate(relation.branches)
+        )
 
-    def _select(self, branch: Branch, number: int, values: Sequence[Value], keys: Sequence[Key], tag: int = -1) -> int:
+    def _select(
+        self,
+        branch: Branch,
+        number: int,
+        values: Sequence[Value],
+        keys: Sequence[Key],
+        tag: int = -1,
+    ) -> int:
         condition = conjunction(branch.tests)
         outputs = tuple(expression(v.each[number], v.text) for v in values)
-        may_fail = any(e.raises for e in outputs) or bool(condition and condition.raises) or bool(keys)
-        return self.add(Select(condition, outputs, WANTED if may_fail else 0, tuple(keys), tag), ((branch.node,),))
+        may_fail = (
+            any(e.raises for e in outputs) or bool(condition and condition.raises) or bool(keys)
+        )
+        return self.add(
+            Select(condition, outputs, WANTED if may_fail else 0, tuple(keys), tag),
+            ((branch.node,),),
+        )
 
-    def settled(self, relation: Relation, needed: Iterable[str], words: Callable[[str], str]) -> Relation:
-        """The relation with long expressions computed once, by a Select of their own, if anything needs them."""
+    def settled(
+        self, relation: Relation, needed: Iterable[str], words: Callable[[str], str]
+    ) -> Relation:
+        """The relation with long expressions computed once, by a Select of their own, if anything
+        needs them.
+        """
         texts = [text for text in needed if text in relation]
         if not any(len(b.values[text].sql) > _LONG for b in relation.branches for text in texts):
             return relation
@@ -59,19 +89,31 @@ class Nodes:
         branches = []
         for i, branch in enumerate(relation.branches):
             node = self._select(branch, i, columns, ())
-            passed = {t: column(numbers[v.place], v.type, v.each[i].nullable) for t, v in values.items()}
+            passed = {
+                t: column(numbers[v.place], v.type, v.each[i].nullable) for t, v in values.items()
+            }
             branches.append(Branch(node, passed))
         return replace(relation, branches=tuple(branches))
 
     def until(self, end: int) -> tuple[Node, ...]:
-        """The nodes that the last one needs, numbered anew in an order in which inputs come first."""
+        """The nodes that the last one needs, numbered anew in an order
+        in which inputs come first.
+        """
         wanted = {end}
         for node in reversed(self._made):
             if node.id in wanted:
                 wanted.update(node.below)
         kept = [n for n in self._made if n.id in wanted]
         numbers = {n.id: i + 1 for i, n in enumerate(kept)}
-        return tuple(Node(numbers[n.id], n.operator, tuple(tuple(numbers[i] for i in p) for p in n.inputs), n.local) for n in kept)
+        return tuple(
+            Node(
+                numbers[n.id],
+                n.operator,
+                tuple(tuple(numbers[i] for i in p) for p in n.inputs),
+                n.local,
+            )
+            for n in kept
+        )
 
 
 def _can_be_long(key: Key, values: Sequence[Value], relation: Relation) -> bool:

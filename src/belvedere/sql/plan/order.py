@@ -1,7 +1,9 @@
-"""In which order relations are joined: the written order, each as soon as something connects it with those before.
+"""In which order relations are joined: the written order, each as soon as something connects it
+with those before.
 
-Inner joins commute with each other and with the left, semi and anti joins whose conditions do not need them, so only an
-equality, or the relations of an ON condition, decide when a relation can be joined.
+Inner joins commute with each other and with the left, semi and anti joins whose conditions do not
+need them, so only an equality, or the relations of an ON condition, decide when a relation can be
+joined.
 """
 
 from __future__ import annotations
@@ -13,7 +15,9 @@ from belvedere.errors import Unsupported
 Connects = Callable[[frozenset[int], int], bool]  # can this relation be joined to these?
 
 
-def join_order(start: frozenset[int], waiting: Sequence[int], may_start: Sequence[int], connects: Connects) -> list[int]:
+def join_order(
+    start: frozenset[int], waiting: Sequence[int], may_start: Sequence[int], connects: Connects
+) -> list[int]:
     """The relations in the order in which they are joined, the first of them alone.
 
     `start` are joined already; if there are none, one of `may_start` is first.
@@ -28,7 +32,9 @@ def join_order(start: frozenset[int], waiting: Sequence[int], may_start: Sequenc
     return _refuse()
 
 
-def _continued(joined: frozenset[int], waiting: Sequence[int], connects: Connects) -> list[int] | None:
+def _continued(
+    joined: frozenset[int], waiting: Sequence[int], connects: Connects
+) -> list[int] | None:
     order: list[int] = []
     left = list(waiting)
     while left:
@@ -46,4 +52,7 @@ def _refuse() -> list[int]:
 
 
 def without_equality() -> Unsupported:
-    return Unsupported("a join without an equality", "say with = which columns of the two relations belong together")
+    return Unsupported(
+        "a join without an equality",
+        "say with = which columns of the two relations belong together",
+    )

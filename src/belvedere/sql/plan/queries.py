@@ -1,4 +1,6 @@
-"""Any query: WITH, a SELECT, a set operation, a query in parentheses; with the ORDER BY and LIMIT written after it."""
+"""Any query: WITH, a SELECT, a set operation, a query in parentheses; with the ORDER BY and LIMIT
+written after it.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ def answer(query: exp.Expr, context: Context) -> Answer:
 
 
 def _check(cte: exp.Expr, context: Context) -> None:
-    """A definition that nothing names is planned all the same, so that a mistake in it is found when the view is created."""
+    """A definition that nothing names is planned all the same, so that a mistake in it is found
+    when the view is created.
+    """
     context.unused[id(cte)] = cte
     if context.created:
         inner = context.ctes[cte.alias.lower()]
@@ -65,5 +69,12 @@ def _first(query: exp.Expr, found: Answer, context: Context) -> Answer:
     items = [Item(f.name, f.bound, exp.column(f.name)) for f in found.fields]
     keys = sort_keys(order, items, names)
     texts = [f.text for f in found.fields]
-    make_total(order, [text_of(key.this) for key in keys], relation, names.nameable(), texts, context)
-    return Answer(found.fields, first_rows(relation, [], ordering(keys, relation, context), texts, limit_of(query), "", context))
+    make_total(
+        order, [text_of(key.this) for key in keys], relation, names.nameable(), texts, context
+    )
+    return Answer(
+        found.fields,
+        first_rows(
+            relation, [], ordering(keys, relation, context), texts, limit_of(query), "", context
+        ),
+    )

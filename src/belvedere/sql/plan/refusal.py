@@ -31,7 +31,9 @@ _CLAUSES = {
 }
 _GROUPING = {"cube": "CUBE", "rollup": "ROLLUP", "grouping_sets": "GROUPING SETS"}
 _AGGREGATES = "count, sum, avg, min, max and count(DISTINCT ...) are maintained"
-_CONNECTED = "join with the subquery in FROM, grouped by the columns that connect it with this query"
+_CONNECTED = (
+    "join with the subquery in FROM, grouped by the columns that connect it with this query"
+)
 _ALONE = "join with the subquery in FROM, by a constant column that both sides get"
 _PLACES = {"WHERE": "inside another condition", "ON": "in ON"}
 _INSTEAD = {
@@ -66,11 +68,16 @@ def refuse_ends(query: exp.Expr) -> None:
     """First rows need both an order and a number."""
     distinct = query.args.get("distinct")
     if isinstance(distinct, exp.Expr) and distinct.args.get("on"):
-        raise Unsupported("DISTINCT ON", "use QUALIFY ROW_NUMBER() OVER (PARTITION BY ... ORDER BY ...) = 1")
+        raise Unsupported(
+            "DISTINCT ON", "use QUALIFY ROW_NUMBER() OVER (PARTITION BY ... ORDER BY ...) = 1"
+        )
     if query.args.get("order") and not query.args.get("limit"):
         raise Unsupported("ORDER BY without LIMIT", _SORT)
     if query.args.get("limit") and not query.args.get("order"):
-        raise Unsupported("LIMIT without ORDER BY", "say with ORDER BY which rows to keep, or limit when you read the view")
+        raise Unsupported(
+            "LIMIT without ORDER BY",
+            "say with ORDER BY which rows to keep, or limit when you read the view",
+        )
 
 
 def refuse_grouping(group: exp.Expr) -> None:
@@ -79,32 +86,48 @@ def refuse_grouping(group: exp.Expr) -> None:
             raise Unsupported(construct, "create one view per grouping")
     for node in group.expressions:
         if isinstance(node, exp.Cube | exp.Rollup | exp.GroupingSets):
-            construct = "GROUPING SETS" if isinstance(node, exp.GroupingSets) else type(node).__name__.upper()
+            construct = (
+                "GROUPING SETS"
+                if isinstance(node, exp.GroupingSets)
+                else type(node).__name__.upper()
+            )
             raise Unsupported(construct, "create one view per grouping")
 
 
 def is_membership(node: exp.Expr) -> bool:
-    return isinstance(node, exp.Exists) or (isinstance(node, exp.In) and node.args.get("query") is not None)
+    return isinstance(node, exp.Exists) or (
+        isinstance(node, exp.In) and node.args.get("query") is not None
+    )
 
 
 def refuse_subqueries(node: exp.Expr, clause: str) -> None:
     """Subqueries stand in FROM, or are whole conditions of WHERE."""
     found = node.find(exp.Query, exp.Exists)
-    while found is not None and isinstance(found.parent, exp.Exists | exp.In | exp.Any | exp.All | exp.Subquery) and found is not node:
+    while (
+        found is not None
+        and isinstance(found.parent, exp.Exists | exp.In | exp.Any | exp.All | exp.Subquery)
+        and found is not node
+    ):
         found = found.parent
     if found is None:
         return
     if isinstance(found, exp.Any | exp.All):
-        raise Unsupported(f"{text_of(found)}", "use IN (SELECT ...), or EXISTS with the comparison in its WHERE")
+        raise Unsupported(
+            f"{text_of(found)}", "use IN (SELECT ...), or EXISTS with the comparison in its WHERE"
+        )
     if is_membership(found):
         raise Unsupported(f"{text_of(found)} {_PLACES.get(clause, 'as a value')}", _way(clause))
-    raise Unsupported(f"the scalar subquery {text_of(found)}", _CONNECTED if _refers_around(found) else _ALONE)
+    raise Unsupported(
+        f"the scalar subquery {text_of(found)}", _CONNECTED if _refers_around(found) else _ALONE
+    )
 
 
 def _refers_around(query: exp.Expr) -> bool:
     """Whether a subquery names a relation that is not its own."""
     own = {table.alias_or_name.lower() for table in query.find_all(exp.Table, exp.Subquery)}
-    return any(column.table and column.table.lower() not in own for column in query.find_all(exp.Column))
+    return any(
+        column.table and column.table.lower() not in own for column in query.find_all(exp.Column)
+    )
 
 
 def _way(clause: str) -> str:

@@ -1,9 +1,10 @@
 """Relations while a view is planned: rows of a node that pass tests, with computed values.
 
-A stateless step is not made at once. It is carried along as tests and values over the columns of the node below, and
-becomes one Select when an operator with state asks for rows. So a subquery costs nothing of its own, and two queries that
-compute the same over the same node meet in one Select. A UNION ALL is a relation with several branches: what is computed
-over it is computed over each.
+A stateless step is not made at once. It is carried along as tests and values over the columns of
+the node below, and becomes one Select when an operator with state asks for rows. So a subquery
+costs nothing of its own, and two queries that compute the same over the same node meet in one
+Select. A UNION ALL is a relation with several branches: what is computed over it is computed over
+each.
 
 Values are known by the text of their bound expression (`sql.binding`).
 """
@@ -43,10 +44,12 @@ class Branch:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What makes a row unique: per part the texts of values that are equal to it, any of which will do.
+    """What makes a row unique: per part the texts of values that are equal to it, any of which will
+    do.
 
-    `exact`: the row's `_id` is the KeyCodec of the parts, in this order. `ordered`: rows ordered by the parts, each ascending and
-    NULLs first, are in the order of `_id`. `longest`: an `_id` never has more bytes.
+    `exact`: the row's `_id` is the KeyCodec of the parts, in this order. `ordered`: rows ordered by
+    the parts, each ascending and NULLs first, are in the order of `_id`. `longest`: an `_id` never
+    has more bytes.
     """
 
     parts: tuple[frozenset[str], ...]
@@ -60,7 +63,9 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """One value of a relation: an expression per branch, all of one type, and the user's words for it."""
+    """One value of a relation: an expression per branch, all of one type, and the user's words for
+    it.
+    """
 
     each: tuple[Typed, ...]
     text: str
@@ -78,8 +83,12 @@ class Value:
 
     @property
     def place(self) -> tuple[tuple[int, str], ...]:
-        """Two queries list their columns in this order: columns of the node by number, then expressions by text."""
-        return tuple((number_of(v), v.sql) if number_of(v) >= 0 else (1 << 30, v.sql) for v in self.each)
+        """Two queries list their columns in this order: columns of the node by number, then
+        expressions by text.
+        """
+        return tuple(
+            (number_of(v), v.sql) if number_of(v) >= 0 else (1 << 30, v.sql) for v in self.each
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +103,9 @@ class Ranking:
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """`partition` lists what the rows are partitioned by, as `Identity` lists its parts; None if that is not known."""
+    """`partition` lists what the rows are partitioned by, as `Identity` lists its parts; None if
+    that is not known.
+    """
 
     branches: tuple[Branch, ...]
     identity: Identity | None = None
@@ -117,10 +128,16 @@ class Relation:
 
     def equal(self, value: Value) -> frozenset[str]:
         """The texts of all values that are this one."""
-        return frozenset(t for t in self.texts if all(b.values[t].sql == v.sql for b, v in zip(self.branches, value.each, strict=True)))
+        return frozenset(
+            t
+            for t in self.texts
+            if all(b.values[t].sql == v.sql for b, v in zip(self.branches, value.each, strict=True))
+        )
 
     def tested(self, nodes: Sequence[exp.Expr], words: Callable[[exp.Expr], str]) -> Relation:
-        """The rows for which bound conditions are true, each tested in the order of the conditions."""
+        """The rows for which bound conditions are true, each tested in the
+        order of the conditions.
+        """
         if not nodes:
             return self
         assert self.ranking is None  # a test below a ranking would change the row numbers
@@ -133,13 +150,21 @@ class Relation:
             tests.append(Test(_condition(node, branch, self.missing), text))
             value = branch.values.get(given := _not_null(node))
             if value is not None:
-                branch = replace(branch, values={**branch.values, given: replace(value, nullable=False)})
+                branch = replace(
+                    branch, values={**branch.values, given: replace(value, nullable=False)}
+                )
         return replace(branch, tests=(*branch.tests, *tests))
 
     def where(self, tests: Sequence[Test]) -> Relation:
-        """The same with one test for each branch; a branch that tests it already is left as it is."""
+        """The same with one test for each branch; a branch that tests it already
+        is left as it is.
+        """
         branches = [
-            b if any(t.value.sql == test.value.sql for t in b.tests) else replace(b, tests=(*b.tests, test))
+            (
+                b
+                if any(t.value.sql == test.value.sql for t in b.tests)
+                else replace(b, tests=(*b.tests, test))
+            )
             for b, test in zip(self.branches, tests, strict=True)
         ]
         return replace(self, branches=tuple(branches))
@@ -151,7 +176,9 @@ class Relation:
             values = {**values, self.ranking.key: _ROW_NUMBER}
         found: dict[str, None] = {}
         for node in nodes:
-            found.update(dict.fromkeys(text for text, _ in over_values(node, values.get, self.missing)[1]))
+            found.update(
+                dict.fromkeys(text for text, _ in over_values(node, values.get, self.missing)[1])
+            )
         return found
 
 
@@ -171,18 +198,26 @@ def expression(value: Typed, text: str) -> Expression:
 
 
 def conjunction(tests: Sequence[Test]) -> Expression | None:
-    """All tests as one condition, in their order: a test that raises is not evaluated where one before it is false."""
+    """All tests as one condition, in their order: a test that raises is not evaluated where one
+    before it is false.
+    """
     if not tests:
         return None
     return expression(all_of([t.value for t in tests]), " AND ".join(t.text for t in tests))
 
 
-def renamed(parts: Sequence[frozenset[str]], names: Mapping[str, frozenset[str]]) -> tuple[frozenset[str], ...]:
-    return tuple(frozenset().union(*(names.get(text, frozenset()) for text in part)) for part in parts)
+def renamed(
+    parts: Sequence[frozenset[str]], names: Mapping[str, frozenset[str]]
+) -> tuple[frozenset[str], ...]:
+    return tuple(
+        frozenset().union(*(names.get(text, frozenset()) for text in part)) for part in parts
+    )
 
 
 def reworded(error: SqlError, names: Mapping[str, str]) -> SqlError:
-    """The error in the user's words: `names` says what our names for columns and values stand for."""
+    """The error in the user's words: `names` says what our names for
+    columns and values stand for.
+    """
     if isinstance(error, Unsupported):
         return Unsupported(words(error.construct, names), words(error.instead, names))
     return SqlError(words(str(error), names))
@@ -195,7 +230,11 @@ def words(text: str, names: Mapping[str, str]) -> str:
 def _not_null(node: exp.Expr) -> str:
     """The text of the value of which a condition says that it is not NULL, or ""."""
     inner = node.this.unnest() if isinstance(node, exp.Not) else None
-    return text_of(inner.this.unnest()) if isinstance(inner, exp.Is) and isinstance(inner.expression, exp.Null) else ""
+    return (
+        text_of(inner.this.unnest())
+        if isinstance(inner, exp.Is) and isinstance(inner.expression, exp.Null)
+        else ""
+    )
 
 
 def _lowered(node: exp.Expr, branch: Branch, missing: str) -> Typed:
@@ -203,7 +242,9 @@ def _lowered(node: exp.Expr, branch: Branch, missing: str) -> Typed:
     try:
         return lower(part, lambda c: found[int(c.name[1:])][1])
     except SqlError as error:
-        raise reworded(error, {f"{VALUE}.v{i}": text for i, (text, _) in enumerate(found)}) from error
+        raise reworded(
+            error, {f"{VALUE}.v{i}": text for i, (text, _) in enumerate(found)}
+        ) from error
 
 
 def _condition(node: exp.Expr, branch: Branch, missing: str) -> Typed:

@@ -20,7 +20,14 @@ from belvedere.sql.plan.context import Answer, Context
 from belvedere.sql.plan.identity import unique_on
 from belvedere.sql.plan.joining import check_bounded, from_and_where
 from belvedere.sql.plan.names import Names
-from belvedere.sql.plan.ranking import bounded, first_rows, limit_of, make_total, ordering, unbounded
+from belvedere.sql.plan.ranking import (
+    bounded,
+    first_rows,
+    limit_of,
+    make_total,
+    ordering,
+    unbounded,
+)
 from belvedere.sql.plan.refusal import refuse_ends
 from belvedere.sql.plan.relation import Branch, Ranking, Relation, renamed
 from belvedere.sql.plan.sources import from_clause, from_relation
@@ -28,7 +35,9 @@ from belvedere.sql.plan.subqueries import where_clause
 from belvedere.types import DOUBLE
 
 Nameable = list[tuple[exp.Expr, str]]
-_BOUNDED = "ROW_NUMBER() with a bound is maintained: WHERE rn <= 10 in a query around it, or QUALIFY"
+_BOUNDED = (
+    "ROW_NUMBER() with a bound is maintained: WHERE rn <= 10 in a query around it, or QUALIFY"
+)
 
 
 def selected(query: exp.Select, context: Context) -> Answer:
@@ -37,7 +46,10 @@ def selected(query: exp.Select, context: Context) -> Answer:
     clauses = clauses_of(query, source.names)
     window = _window(clauses)
     where, memberships = where_clause(query, source.names, context)
-    _refuse_outer([*where, *clauses.over_rows, *clauses.results, *(c for j in source.joined for c in j.on)], source.names)
+    _refuse_outer(
+        [*where, *clauses.over_rows, *clauses.results, *(c for j in source.joined for c in j.on)],
+        source.names,
+    )
     relation = from_and_where(source, where, memberships, clauses.over_rows, context)
     nameable: Nameable = source.names.nameable()
     if clauses.grouped:
@@ -56,21 +68,33 @@ def selected(query: exp.Select, context: Context) -> Answer:
 
 
 def related(node: exp.Subquery, context: Context) -> Answer:
-    """A join in parentheses: one relation with the columns of all that stand in it, each under its own relation's name."""
+    """A join in parentheses: one relation with the columns of all that stand in it, each under its
+    own relation's name.
+    """
     source = from_relation(node.this, joins_in(node), context)
     fields = source.names.fields
     context.labels.update(source.names.labels())
     own = {f.text for f in fields} | source.places.keys()
     if any(text not in own for text in columns_of(c for j in source.joined for c in j.on)):
-        raise Unsupported("a join in parentheses whose ON refers to the query around it", "write that condition in WHERE")
+        raise Unsupported(
+            "a join in parentheses whose ON refers to the query around it",
+            "write that condition in WHERE",
+        )
     relation = check_bounded(from_and_where(source, [], [], [f.bound for f in fields], context))
-    made = _projected(relation, [Item(f.name, f.bound, exp.column(f.name)) for f in fields], context)
-    named = [replace(new, relation=f.relation, visible=f.visible) for new, f in zip(made.fields, fields, strict=True)]
+    made = _projected(
+        relation, [Item(f.name, f.bound, exp.column(f.name)) for f in fields], context
+    )
+    named = [
+        replace(new, relation=f.relation, visible=f.visible)
+        for new, f in zip(made.fields, fields, strict=True)
+    ]
     return replace(made, fields=tuple(named))
 
 
 def _refuse_outer(nodes: Sequence[exp.Expr], names: Names) -> None:
-    """Only a subquery without grouping may refer to the query around it, and only in its WHERE (`subqueries`)."""
+    """Only a subquery without grouping may refer to the query around it, and only in its WHERE
+    (`subqueries`).
+    """
     own = {f.text for f in names.fields} | set(columns_of(f.bound for f in names.fields))
     if names.outer is not None and any(text not in own for text in columns_of(nodes)):
         construct = "a correlated subquery with GROUP BY, LIMIT or a set operation"
@@ -81,27 +105,57 @@ def _window(clauses: Clauses) -> exp.Expr | None:
     """The one ROW_NUMBER() OVER (...) of the query."""
     found = parts_of(clauses.results, exp.Window)
     for node in found:
-        if not isinstance(node.this, exp.RowNumber) or node.args.get("alias") or node.args.get("spec"):
+        if (
+            not isinstance(node.this, exp.RowNumber)
+            or node.args.get("alias")
+            or node.args.get("spec")
+        ):
             raise Unsupported(f"the window function {text_of(node)}", _BOUNDED)
     if len(found) > 1:
-        raise Unsupported("more than one window function in a query", "number the rows in one subquery after the other")
+        raise Unsupported(
+            "more than one window function in a query",
+            "number the rows in one subquery after the other",
+        )
     if found and parts_of(list(clauses.having), exp.Window):
         raise SqlError("a window function cannot stand in HAVING: use QUALIFY")
     return found[0] if found else None
 
 
-def _numbered(relation: Relation, window: exp.Expr, query: exp.Select, clauses: Clauses, nameable: Nameable, context: Context) -> Relation:
-    """The relation with row numbers that wait for a bound: QUALIFY gives one, or the query around this one."""
+def _numbered(
+    relation: Relation,
+    window: exp.Expr,
+    query: exp.Select,
+    clauses: Clauses,
+    nameable: Nameable,
+    context: Context,
+) -> Relation:
+    """The relation with row numbers that wait for a bound: QUALIFY gives one, or the query around
+    this one.
+    """
     order, by = window.args.get("order"), window.args.get("partition_by") or []
     if order is None:
         raise SqlError("ROW_NUMBER() needs ORDER BY in OVER (...)")
     partition = tuple(relation.value(node, context.words(node)) for node in by)
-    ranking = Ranking(text_of(window), partition, ordering(order.expressions, relation, context), context.words(window))
+    ranking = Ranking(
+        text_of(window),
+        partition,
+        ordering(order.expressions, relation, context),
+        context.words(window),
+    )
     numbered = replace(relation, ranking=ranking)
-    seen = numbered.used([*(i.node for i in clauses.items), *clauses.qualify, *(key.this for key in clauses.order)])
+    seen = numbered.used(
+        [*(i.node for i in clauses.items), *clauses.qualify, *(key.this for key in clauses.order)]
+    )
     given = [text_of(node) for node in [*by, *(key.this for key in order.expressions)]]
     for written in _windows(query):
-        make_total(written.args["order"], given, relation, nameable, [t for t in seen if t != ranking.key], context)
+        make_total(
+            written.args["order"],
+            given,
+            relation,
+            nameable,
+            [t for t in seen if t != ranking.key],
+            context,
+        )
     if not clauses.qualify:
         return numbered
     above = numbered.used([*(i.node for i in clauses.items), *(key.this for key in clauses.order)])
@@ -112,46 +166,81 @@ def _numbered(relation: Relation, window: exp.Expr, query: exp.Select, clauses: 
 def _windows(query: exp.Select) -> list[exp.Expr]:
     """The window functions as they are written; all of them are the same one."""
     clauses = [query.args.get(name) for name in ("qualify", "order")]
-    return [w for part in (*query.expressions, *clauses) if part is not None for w in part.find_all(exp.Window)]
+    return [
+        w
+        for part in (*query.expressions, *clauses)
+        if part is not None
+        for w in part.find_all(exp.Window)
+    ]
 
 
 def _distinct(relation: Relation, clauses: Clauses, context: Context) -> tuple[Relation, Nameable]:
-    """A group for each different row, unless the outputs tell all rows apart; above it only outputs can be named."""
+    """A group for each different row, unless the outputs tell all rows apart; above it only outputs
+    can be named.
+    """
     check_bounded(relation)
     nodes = [item.node for item in clauses.items]
     values = [relation.value(node, context.words(node)) for node in nodes]
     names: Nameable = [(exp.column(item.name), text_of(item.node)) for item in clauses.items]
-    if unique_on(relation, frozenset(map(text_of, nodes))) and all(v.type != DOUBLE for v in values):
+    if unique_on(relation, frozenset(map(text_of, nodes))) and all(
+        v.type != DOUBLE for v in values
+    ):
         return relation, names
     groups = aggregated(relation, nodes, [], context)
     return replace(groups, missing="must be an output, because of SELECT DISTINCT"), names
 
 
-def _limited(relation: Relation, query: exp.Select, clauses: Clauses, nameable: Nameable, context: Context) -> Relation:
+def _limited(
+    relation: Relation, query: exp.Select, clauses: Clauses, nameable: Nameable, context: Context
+) -> Relation:
     check_bounded(relation)
     seen = relation.used(item.node for item in clauses.items)
-    sure = [(node, text) for node, text in nameable if clauses.distinct or not _taken(node, clauses)]
-    make_total(query.args["order"], [text_of(key.this) for key in clauses.order], relation, sure, seen, context)
-    return first_rows(relation, [], ordering(clauses.order, relation, context), seen, limit_of(query), "", context)
+    sure = [
+        (node, text) for node, text in nameable if clauses.distinct or not _taken(node, clauses)
+    ]
+    make_total(
+        query.args["order"],
+        [text_of(key.this) for key in clauses.order],
+        relation,
+        sure,
+        seen,
+        context,
+    )
+    return first_rows(
+        relation, [], ordering(clauses.order, relation, context), seen, limit_of(query), "", context
+    )
 
 
 def _taken(node: exp.Expr, clauses: Clauses) -> bool:
-    """In ORDER BY a bare name is an output first: one that means something else there cannot be used."""
+    """In ORDER BY a bare name is an output first: one that means something else there cannot be
+    used.
+    """
     names = {c.name.lower() for c in node.find_all(exp.Column) if not c.table}
-    return any(i.name.lower() in names and not (isinstance(i.written, exp.Column) and i.written.name == i.name) for i in clauses.items)
+    return any(
+        i.name.lower() in names
+        and not (isinstance(i.written, exp.Column) and i.written.name == i.name)
+        for i in clauses.items
+    )
 
 
 def _projected(relation: Relation, items: Sequence[Item], context: Context) -> Answer:
     fields = tuple(context.fresh("", item.name) for item in items)
     texts = [text_of(item.node.unnest()) for item in items]
     ranking = relation.ranking
-    computed = [(f, item.node) for f, item, text in zip(fields, items, texts, strict=True) if not ranking or text != ranking.key]
+    computed = [
+        (f, item.node)
+        for f, item, text in zip(fields, items, texts, strict=True)
+        if not ranking or text != ranking.key
+    ]
     for field, node in computed:
         if ranking and text_of(node) != ranking.key and parts_of([node], exp.Window):
             raise unbounded(ranking)
         context.labels[field.text] = context.words(node)
     values = {f.text: relation.value(node, context.words(node)) for f, node in computed}
-    branches = [Branch(b.node, {t: v.each[i] for t, v in values.items()}, b.tests) for i, b in enumerate(relation.branches)]
+    branches = [
+        Branch(b.node, {t: v.each[i] for t, v in values.items()}, b.tests)
+        for i, b in enumerate(relation.branches)
+    ]
     names: dict[str, frozenset[str]] = {}
     for field, text in zip(fields, texts, strict=True):
         names[text] = names.get(text, frozenset()) | {field.text}

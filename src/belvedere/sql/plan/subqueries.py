@@ -1,4 +1,6 @@
-"""Subqueries in WHERE: what they test, which of their conditions refer to the query around, and what is joined with it."""
+"""Subqueries in WHERE: what they test, which of their conditions refer to the query around, and
+what is joined with it.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +26,12 @@ _ENDS = {"order": "ORDER BY", "limit": "LIMIT"}
 _COMPLEX = ("group", "having", "qualify", "order", "limit", "offset", "with_")
 
 
-def where_clause(query: exp.Select, names: Names, context: Context) -> tuple[list[exp.Expr], list[Membership]]:
-    """The conditions of WHERE, bound, and apart from them those that are EXISTS or IN (SELECT ...)."""
+def where_clause(
+    query: exp.Select, names: Names, context: Context
+) -> tuple[list[exp.Expr], list[Membership]]:
+    """The conditions of WHERE, bound, and apart from them those that are
+    EXISTS or IN (SELECT ...).
+    """
     where = query.args.get("where")
     conditions, memberships = [], []
     for node in conjuncts(where.this if where else None):
@@ -54,7 +60,13 @@ def _planned(node: exp.Expr, negated: bool, names: Names, context: Context) -> M
 
 class _Subquery:
     def __init__(
-        self, node: exp.Expr, query: exp.Expr, operands: Sequence[exp.Expr], negated: bool, names: Names, context: Context
+        self,
+        node: exp.Expr,
+        query: exp.Expr,
+        operands: Sequence[exp.Expr],
+        negated: bool,
+        names: Names,
+        context: Context,
     ) -> None:
         self.node, self.operands, self.negated = node, operands, negated
         self.text = _written(node, negated)
@@ -67,18 +79,40 @@ class _Subquery:
         if isinstance(self.node, exp.Exists):
             ends = " and ".join(word for name, word in _ENDS.items() if self.query.args.get(name))
             if ends:
-                raise Unsupported(f"{ends} in {self.text}", "leave it out: EXISTS asks only whether there is a row")
-            raise Unsupported(f"the grouped or combined subquery in {self.text}", "test with IN (SELECT ...), or join with it in FROM")
+                raise Unsupported(
+                    f"{ends} in {self.text}",
+                    "leave it out: EXISTS asks only whether there is a row",
+                )
+            raise Unsupported(
+                f"the grouped or combined subquery in {self.text}",
+                "test with IN (SELECT ...), or join with it in FROM",
+            )
         answer = self.context.answer(self.query, self.context)
         relation = check_bounded(answer.relation)
         return self._made(relation, [f.bound for f in answer.fields], [], [])
 
-    def _made(self, relation: Relation, outputs: Sequence[exp.Expr], on: Sequence[Equality], conditions: Sequence[exp.Expr]) -> Membership:
+    def _made(
+        self,
+        relation: Relation,
+        outputs: Sequence[exp.Expr],
+        on: Sequence[Equality],
+        conditions: Sequence[exp.Expr],
+    ) -> Membership:
         if self.operands and len(self.operands) != len(outputs):
-            raise SqlError(f"{self.text} compares {len(self.operands)} value(s) with {len(outputs)} column(s)")
+            raise SqlError(
+                f"{self.text} compares {len(self.operands)} value(s) with {len(outputs)} column(s)"
+            )
         compared = [Equality(a, b) for a, b in zip(self.operands, outputs, strict=False)]
         correlated = bool(on) or bool(conditions)
-        return Membership(relation, (*compared, *on), tuple(conditions), self.negated, len(compared), correlated, self.text)
+        return Membership(
+            relation,
+            (*compared, *on),
+            tuple(conditions),
+            self.negated,
+            len(compared),
+            correlated,
+            self.text,
+        )
 
     def _simple(self, query: exp.Select) -> Membership:
         """No grouping inside, so conditions that refer to the query around become the join's."""
@@ -88,7 +122,9 @@ class _Subquery:
         conditions, nested = where_clause(query, source.names, self.context)
         on, others, own = self._sorted(placed(conditions, source.places), source)
         joins = [c for j in source.joined for c in placed(j.on, source.places)]
-        if any(OUTER in c.uses for c in [*placed(outputs, source.places), *joins]) or any(OUTER in m.uses(source.places) for m in nested):
+        if any(OUTER in c.uses for c in [*placed(outputs, source.places), *joins]) or any(
+            OUTER in m.uses(source.places) for m in nested
+        ):
             raise self._refused()
         if not self.operands and not on:
             raise without_equality() if others else self._unconnected()
@@ -96,8 +132,12 @@ class _Subquery:
         relation = from_and_where(source, own, nested, above, self.context)
         return self._made(relation, outputs, on, [c.node for c in others])
 
-    def _sorted(self, conditions: Sequence[Conjunct], source: From) -> tuple[list[Equality], list[Conjunct], list[exp.Expr]]:
-        """Equalities with the query around, other conditions that refer to it, and conditions of the subquery alone."""
+    def _sorted(
+        self, conditions: Sequence[Conjunct], source: From
+    ) -> tuple[list[Equality], list[Conjunct], list[exp.Expr]]:
+        """Equalities with the query around, other conditions that refer to it, and conditions of
+        the subquery alone.
+        """
         on, others, own = [], [], []
         every = range(len(source.joined))
         for c in conditions:
@@ -112,7 +152,9 @@ class _Subquery:
 
     def _unconnected(self) -> Unsupported:
         instead = "say with = in its WHERE which rows belong together"
-        return Unsupported(f"{self.text} without a condition that refers to the query around it", instead)
+        return Unsupported(
+            f"{self.text} without a condition that refers to the query around it", instead
+        )
 
     def _refused(self) -> Unsupported:
         instead = "refer to the query around it only in the WHERE of the subquery itself"
@@ -120,7 +162,12 @@ class _Subquery:
 
 
 def _inside(conditions: Sequence[Conjunct], source: From) -> list[exp.Expr]:
-    return [column for c in conditions for column in c.node.find_all(exp.Column) if text_of(column) in source.places]
+    return [
+        column
+        for c in conditions
+        for column in c.node.find_all(exp.Column)
+        if text_of(column) in source.places
+    ]
 
 
 def _written(node: exp.Expr, negated: bool) -> str:
@@ -131,10 +178,14 @@ def _written(node: exp.Expr, negated: bool) -> str:
 
 def _unwrapped(query: exp.Expr) -> exp.Expr:
     """Without parentheses that nothing else is written to."""
-    while isinstance(query, exp.Subquery) and not any(value for name, value in query.args.items() if name != "this"):
+    while isinstance(query, exp.Subquery) and not any(
+        value for name, value in query.args.items() if name != "this"
+    ):
         query = query.this
     return query
 
 
 def _is_simple(query: exp.Select) -> bool:
-    return not any(query.args.get(name) for name in _COMPLEX) and not parts_of(query.expressions, exp.AggFunc, exp.Window)
+    return not any(query.args.get(name) for name in _COMPLEX) and not parts_of(
+        query.expressions, exp.AggFunc, exp.Window
+    )

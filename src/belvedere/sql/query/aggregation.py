@@ -2,8 +2,8 @@
 
     SELECT g0, f(x0) FROM (SELECT <group> AS g0, <argument> AS x0 FROM ...) GROUP BY g0
 
-A sum of bigint or decimal is exact and raises when the result does not fit. The average of decimals is the exact
-quotient, rounded half up; that of integers adds doubles, as in Spark.
+A sum of bigint or decimal is exact and raises when the result does not fit. The average of decimals
+is the exact quotient, rounded half up; that of integers adds doubles, as in Spark.
 """
 
 from __future__ import annotations
@@ -22,11 +22,19 @@ from belvedere.sql.query.refusal import NotAnswered
 from belvedere.sql.query.stage import Stage, column_of
 from belvedere.types import BIGINT, SqlType
 
-_FUNCTIONS: dict[type[exp.Expr], str] = {exp.Count: "count", exp.Sum: "sum", exp.Avg: "avg", exp.Min: "min", exp.Max: "max"}
+_FUNCTIONS: dict[type[exp.Expr], str] = {
+    exp.Count: "count",
+    exp.Sum: "sum",
+    exp.Avg: "avg",
+    exp.Min: "min",
+    exp.Max: "max",
+}
 _ONE = exp.Literal.number(1)
 
 
-def aggregated(stage: Stage, groups: Sequence[exp.Expr], calls: Sequence[exp.Expr], context: Context) -> Stage:
+def aggregated(
+    stage: Stage, groups: Sequence[exp.Expr], calls: Sequence[exp.Expr], context: Context
+) -> Stage:
     leaf = context.fresh("r")
     keys = [_typed(stage.lower(group), group) for group in groups]
     columns = [f"{normalised(key)} AS g{i}" for i, key in enumerate(keys)]
@@ -41,14 +49,26 @@ def aggregated(stage: Stage, groups: Sequence[exp.Expr], calls: Sequence[exp.Exp
     outputs = ", ".join(f"{sql} AS a{i}" for i, sql in enumerate(results)) or "count(*)"
     alias = context.fresh("r")
     texts = [text_of(node) for node in (*groups, *calls)]
-    values = {text: column_of(f"{alias}.a{i}", kind) for i, (text, kind) in enumerate(zip(texts, types, strict=True))}
+    values = {
+        text: column_of(f"{alias}.a{i}", kind)
+        for i, (text, kind) in enumerate(zip(texts, types, strict=True))
+    }
     sql = f"(SELECT {outputs} FROM ({inner}) AS {leaf}{grouping}) AS {alias}"
-    return replace(stage, sql=sql, values=values, missing="must stand in GROUP BY or inside an aggregate function")
+    return replace(
+        stage,
+        sql=sql,
+        values=values,
+        missing="must stand in GROUP BY or inside an aggregate function",
+    )
 
 
 def normalised(value: Typed) -> str:
     """A grouping value: Spark gives out 0.0 for groups of 0.0 and -0.0."""
-    return f"CASE WHEN {value.sql} = 0 THEN CAST(0 AS DOUBLE) ELSE {value.sql} END" if value.kind == "double" else value.sql
+    return (
+        f"CASE WHEN {value.sql} = 0 THEN CAST(0 AS DOUBLE) ELSE {value.sql} END"
+        if value.kind == "double"
+        else value.sql
+    )
 
 
 def _typed(value: Typed, node: exp.Expr) -> Typed:
@@ -74,19 +94,29 @@ def _call(node: exp.Expr, stage: Stage, columns: list[str], leaf: str) -> tuple[
     result = aggregate_type(function, kind)
     assert kind is not None  # aggregate_type refuses an untyped NULL
     argument = f"DISTINCT {names[0]}" if distinct else names[0]
-    return (_average(argument, kind, result) if function == "avg" else f"CAST({function}({argument}) AS {result.duckdb})"), result
+    return (
+        _average(argument, kind, result)
+        if function == "avg"
+        else f"CAST({function}({argument}) AS {result.duckdb})"
+    ), result
 
 
 def _function(node: exp.Expr) -> tuple[str, bool, list[exp.Expr]]:
     """Name, DISTINCT and arguments; FILTER (WHERE c) and count_if(c) are CASE WHEN c inside."""
     if isinstance(node, exp.Filter):
         function, distinct, parts = _function(node.this)
-        return function, distinct, [exp.case().when(node.expression.this.copy(), part.copy()) for part in parts or [_ONE]]
+        return (
+            function,
+            distinct,
+            [exp.case().when(node.expression.this.copy(), part.copy()) for part in parts or [_ONE]],
+        )
     if isinstance(node, exp.CountIf) and not isinstance(node.this, exp.Distinct):
         return "count", False, [exp.case().when(node.this.copy(), _ONE.copy())]
     name = _FUNCTIONS.get(type(node))
     if name is None:
-        raise NotAnswered(f"the aggregate {type(node).__name__.lower()}", "use count, sum, avg, min or max")
+        raise NotAnswered(
+            f"the aggregate {type(node).__name__.lower()}", "use count, sum, avg, min or max"
+        )
     distinct = isinstance(node.this, exp.Distinct)
     parts = list(node.this.expressions) if distinct else [node.this, *node.expressions]
     if name == "count":
@@ -103,7 +133,9 @@ def _count(names: Sequence[str], distinct: bool) -> str:
     if not names:
         return "count(*)"
     counted = f"DISTINCT ({', '.join(names)})" if distinct else "*"
-    return f"count({counted}) FILTER (WHERE {' AND '.join(f'{name} IS NOT NULL' for name in names)})"
+    return (
+        f"count({counted}) FILTER (WHERE {' AND '.join(f'{name} IS NOT NULL' for name in names)})"
+    )
 
 
 def _average(argument: str, kind: SqlType, result: SqlType) -> str:
@@ -112,7 +144,10 @@ def _average(argument: str, kind: SqlType, result: SqlType) -> str:
         doubles = argument.removeprefix("DISTINCT ")
         distinct = "DISTINCT " if doubles != argument else ""
         return f"(sum({distinct}CAST({doubles} AS DOUBLE)) / CAST({count} AS DOUBLE))"
-    n, c = unscaled(f"sum({argument})", SqlType("decimal", 38, kind.scale)), f"CAST({count} AS HUGEINT)"
+    n, c = (
+        unscaled(f"sum({argument})", SqlType("decimal", 38, kind.scale)),
+        f"CAST({count} AS HUGEINT)",
+    )
     shift = 10 ** (result.scale - kind.scale)
     # Whole quotient and remainder apart, because the sum times `shift` might not fit 128 bits.
     rounded = f"((abs({n}) % {c}) * {2 * shift} + {c}) // (2 * {c})"

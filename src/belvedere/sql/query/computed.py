@@ -1,6 +1,7 @@
 """Values that a stage computes beside its columns: subqueries in expressions and window functions.
 
-Each becomes a column of a further stage before anything uses it, so the expressions above see only columns.
+Each becomes a column of a further stage before anything uses it, so the expressions above see only
+columns.
 """
 
 from __future__ import annotations
@@ -20,23 +21,40 @@ from belvedere.sql.query.stage import Stage, column_of
 from belvedere.types import BOOLEAN, INT
 
 _LOGIC = (exp.And, exp.Or, exp.Not, exp.Paren)
-_RANKS: dict[type[exp.Expr], str] = {exp.RowNumber: "row_number", exp.Rank: "rank", exp.DenseRank: "dense_rank"}
+_RANKS: dict[type[exp.Expr], str] = {
+    exp.RowNumber: "row_number",
+    exp.Rank: "rank",
+    exp.DenseRank: "dense_rank",
+}
 
 
 def as_value(node: exp.Expr) -> exp.Expr:
-    """An output or a group. For x IN (SELECT ...) and its negation Spark gives FALSE where SQL has NULL."""
+    """An output or a group.
+
+    For x IN (SELECT ...) and its negation Spark gives FALSE where SQL has NULL.
+    """
     inner = node.this if isinstance(node, exp.Not) else node
-    return exp.Coalesce(this=node, expressions=[exp.false()]) if _is_membership(inner.unnest()) else node
+    return (
+        exp.Coalesce(this=node, expressions=[exp.false()])
+        if _is_membership(inner.unnest())
+        else node
+    )
 
 
 def check_memberships(node: exp.Expr, tested: bool) -> None:
-    """Refuse x IN (SELECT ...) where only its truth is not enough: there Spark's two values are not the three of SQL."""
+    """Refuse x IN (SELECT ...) where only its truth is not enough: there Spark's two values are not
+    the three of SQL.
+    """
     if _is_membership(node) and not tested:
         raise NotAnswered(f"{text_of(node)} as a value", "test it in WHERE or CASE WHEN")
     if isinstance(node, exp.Query | exp.Exists):
         return
     for child in node.iter_expressions():
-        decides = isinstance(node, exp.Where) or (isinstance(node, exp.If) and child is node.this) or _is_false_for_null(node)
+        decides = (
+            isinstance(node, exp.Where)
+            or (isinstance(node, exp.If) and child is node.this)
+            or _is_false_for_null(node)
+        )
         check_memberships(child, decides or (tested and isinstance(node, _LOGIC)))
 
 
@@ -49,13 +67,21 @@ def _is_membership(node: exp.Expr) -> bool:
 
 
 def with_subqueries(stage: Stage, nodes: Sequence[exp.Expr], context: Context) -> Stage:
-    found = [part for part in parts_of(nodes, exp.In, exp.Subquery, exp.Exists) if _is_membership(part) or not isinstance(part, exp.In)]
+    found = [
+        part
+        for part in parts_of(nodes, exp.In, exp.Subquery, exp.Exists)
+        if _is_membership(part) or not isinstance(part, exp.In)
+    ]
     lists = [part for part in parts_of(nodes, exp.In) if not _is_membership(part)]
     inner = [operand for part in lists for operand in (part.this, *part.expressions)]
     inner += [part.this for part in found if isinstance(part, exp.In)]
     if inner:
         stage = with_subqueries(stage, inner, context)
-    new = {text_of(part): _subquery(part, stage, context) for part in found if stage.value(text_of(part)) is None}
+    new = {
+        text_of(part): _subquery(part, stage, context)
+        for part in found
+        if stage.value(text_of(part)) is None
+    }
     return stage.carried(new, context.fresh("r")) if new else stage
 
 
@@ -73,7 +99,10 @@ def _subquery(node: exp.Expr, stage: Stage, context: Context) -> Typed:
     alias, value = context.fresh("r"), stage.lower(node.this)
     kind = common_type([value.type, output.type])
     member = cast_to(column_of(f"{alias}.{output.column}", output.type), kind)
-    return Typed(f"({cast_to(value, kind).sql} IN (SELECT {member.sql} FROM {found.source} AS {alias}))", BOOLEAN)
+    return Typed(
+        f"({cast_to(value, kind).sql} IN (SELECT {member.sql} FROM {found.source} AS {alias}))",
+        BOOLEAN,
+    )
 
 
 def with_windows(stage: Stage, nodes: Sequence[exp.Expr], context: Context) -> Stage:
@@ -84,13 +113,17 @@ def with_windows(stage: Stage, nodes: Sequence[exp.Expr], context: Context) -> S
 def _window(node: exp.Expr, stage: Stage) -> Typed:
     name = _RANKS.get(type(node.this))
     if name is None:
-        raise NotAnswered(f"the window function {text_of(node)}", "use row_number, rank or dense_rank")
+        raise NotAnswered(
+            f"the window function {text_of(node)}", "use row_number, rank or dense_rank"
+        )
     if node.args.get("alias"):
         raise NotAnswered("a named window", "write its definition in OVER (...)")
     order = node.args.get("order")
     if order is None:
         raise SqlError(f"{name}() needs ORDER BY in OVER (...)")
-    partition = ", ".join(normalised(stage.lower(part)) for part in node.args.get("partition_by") or [])
+    partition = ", ".join(
+        normalised(stage.lower(part)) for part in node.args.get("partition_by") or []
+    )
     keys = ", ".join(f"{stage.lower(key.this).sql} {direction(key)}" for key in order.expressions)
     window = f"{f'PARTITION BY {partition} ' if partition else ''}ORDER BY {keys}"
     return Typed(f"CAST({name}() OVER ({window}) AS INTEGER)", INT)

@@ -1,4 +1,6 @@
-"""What every part of a query's translation shares: the relations in sight, fresh names, and the way back to the beginning."""
+"""What every part of a query's translation shares: the relations in sight, fresh names, and the way
+back to the beginning.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +21,10 @@ class Context:
     schemas: Mapping[str, Schema]  # by lower-case name
     answer: Callable[[exp.Expr, Context], Relation]
     numbers: count[int] = field(default_factory=count)
-    hoisted: list[str] = field(default_factory=list)  # definitions of common table expressions, in their order
-    labels: dict[str, str] = field(default_factory=dict)  # the user's names of bound columns, for messages
+    # definitions of common table expressions, in their order
+    hoisted: list[str] = field(default_factory=list)
+    # the user's names of bound columns, for messages
+    labels: dict[str, str] = field(default_factory=dict)
     ctes: Mapping[str, Relation] = field(default_factory=dict)
     outer: Stage | None = None
 
@@ -42,15 +46,23 @@ class Context:
         if lowered in self.ctes:
             return self.ctes[lowered]
         if lowered not in self.schemas:
-            raise SqlError(f"there is no table or view {name}: SHOW TABLES and SHOW VIEWS list them")
-        outputs = tuple(Output(c.name, c.type, quoted(c.name)) for c in self.schemas[lowered].columns)
+            raise SqlError(
+                f"there is no table or view {name}: SHOW TABLES and SHOW VIEWS list them"
+            )
+        outputs = tuple(
+            Output(c.name, c.type, quoted(c.name)) for c in self.schemas[lowered].columns
+        )
         return Relation(quoted(relation_name(name)), outputs, is_table=True)
 
     def with_cte(self, name: str, relation: Relation) -> Context:
-        """`relation` under a name that the rest of the query sees; DuckDB decides whether to compute it once."""
+        """`relation` under a name that the rest of the query sees; DuckDB decides whether to
+        compute it once.
+        """
         alias = self.fresh("cte")
         self.hoisted.append(f"{alias} AS ({relation.text})")
-        return replace(self, ctes={**self.ctes, name.lower(): Relation(alias, relation.outputs, is_table=True)})
+        return replace(
+            self, ctes={**self.ctes, name.lower(): Relation(alias, relation.outputs, is_table=True)}
+        )
 
 
 def relation_name(name: str) -> str:

@@ -1,4 +1,6 @@
-"""ORDER BY, LIMIT and OFFSET. NULLs come first in ascending order and last in descending order, unless the user says otherwise."""
+"""ORDER BY, LIMIT and OFFSET. NULLs come first in ascending order and last in descending order,
+unless the user says otherwise.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,16 @@ from collections.abc import Callable, Sequence
 from sqlglot import exp
 
 from belvedere.errors import SqlError
-from belvedere.sql.binding import Field, all_named, as_column, bind, check_int, field_of, text_of, whole_number
+from belvedere.sql.binding import (
+    Field,
+    all_named,
+    as_column,
+    bind,
+    check_int,
+    field_of,
+    text_of,
+    whole_number,
+)
 from belvedere.sql.query.context import Context
 from belvedere.sql.query.refusal import NotAnswered
 from belvedere.sql.query.stage import Output, Relation, stage_of
@@ -18,18 +29,32 @@ TAIL = ("order", "limit", "offset")
 def direction(key: exp.Expr) -> str:
     if not isinstance(key, exp.Ordered):
         raise NotAnswered(f"ORDER BY {text_of(key)}")
-    return f"{'DESC' if key.args.get('desc') else 'ASC'} NULLS {'FIRST' if key.args.get('nulls_first') else 'LAST'}"
+    return (
+        f"{'DESC' if key.args.get('desc') else 'ASC'} NULLS"
+        f" {'FIRST' if key.args.get('nulls_first') else 'LAST'}"
+    )
 
 
 def sort_keys(
-    query: exp.Expr, outputs: Sequence[exp.Expr], bound: Callable[[exp.Expr], exp.Expr], names_all: bool
+    query: exp.Expr,
+    outputs: Sequence[exp.Expr],
+    bound: Callable[[exp.Expr], exp.Expr],
+    names_all: bool,
 ) -> list[tuple[exp.Expr, str]]:
-    """The sort expressions, bound, each with its direction; numbers and ALL stand for outputs, unless something is called ALL."""
+    """The sort expressions, bound, each with its direction; numbers and ALL stand for outputs,
+    unless something is called ALL.
+    """
     order = query.args.get("order")
     parts: Sequence[exp.Expr] = order.expressions if order else []
     if not names_all and all_named([key.this for key in parts]) is not None:
         return [(output, direction(parts[0])) for output in outputs]
-    return [(ordinal(key.this, outputs, "ORDER BY") or bound(as_column(key.this) or key.this), direction(key)) for key in parts]
+    return [
+        (
+            ordinal(key.this, outputs, "ORDER BY") or bound(as_column(key.this) or key.this),
+            direction(key),
+        )
+        for key in parts
+    ]
 
 
 def has_all(fields: Sequence[Field]) -> bool:
@@ -59,7 +84,11 @@ def limits(query: exp.Expr) -> str:
         number = clause.expression
         if isinstance(number, exp.Var) and number.name.upper() == "ALL":
             continue
-        if not isinstance(number, exp.Literal) or number.is_string or not str(number.this).isdigit():
+        if (
+            not isinstance(number, exp.Literal)
+            or number.is_string
+            or not str(number.this).isdigit()
+        ):
             raise NotAnswered(f"{name.upper()} {text_of(number)}", "write a whole number")
         check_int(int(number.this), name.upper())
         text += f" {name.upper()} {int(number.this)}"
@@ -71,13 +100,24 @@ def has_tail(query: exp.Expr) -> bool:
 
 
 def ordered(query: exp.Expr, relation: Relation, context: Context) -> Relation:
-    """A whole query (a set operation, a query in parentheses) with the ORDER BY, LIMIT and OFFSET written after it."""
+    """A whole query (a set operation, a query in parentheses) with the ORDER BY, LIMIT and OFFSET
+    written after it.
+    """
     if not has_tail(query):
         return relation
     alias = context.fresh("r")
     stage = stage_of(relation, alias, "", context.key, context.outer)
-    keys = sort_keys(query, [f.bound for f in stage.fields], lambda node: bind(node, stage.find), has_all(stage.fields))
+    keys = sort_keys(
+        query,
+        [f.bound for f in stage.fields],
+        lambda node: bind(node, stage.find),
+        has_all(stage.fields),
+    )
     order = ", ".join(f"{stage.lower(node).sql} {words}" for node, words in keys)
     columns = ", ".join(f"{alias}.{o.column} AS c{i}" for i, o in enumerate(relation.outputs))
-    text = f"SELECT {columns} FROM {stage.sql}{f' ORDER BY {order}' if order else ''}{limits(query)}"
-    return Relation(text, tuple(Output(o.name, o.type, f"c{i}") for i, o in enumerate(relation.outputs)))
+    text = (
+        f"SELECT {columns} FROM {stage.sql}{f' ORDER BY {order}' if order else ''}{limits(query)}"
+    )
+    return Relation(
+        text, tuple(Output(o.name, o.type, f"c{i}") for i, o in enumerate(relation.outputs))
+    )

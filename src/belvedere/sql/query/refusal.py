@@ -25,7 +25,17 @@ _WORDS = {
     "recursive": "WITH RECURSIVE",
     "spec": "a window frame",
 }
-_TABLE_FUNCTIONS = {"explode", "explode_outer", "inline", "inline_outer", "json_tuple", "posexplode", "posexplode_outer", "range", "stack"}
+_TABLE_FUNCTIONS = {
+    "explode",
+    "explode_outer",
+    "inline",
+    "inline_outer",
+    "json_tuple",
+    "posexplode",
+    "posexplode_outer",
+    "range",
+    "stack",
+}
 _PLACEHOLDER = re.compile(r"_(?:bound|value)\.\w+")
 
 
@@ -35,10 +45,14 @@ class NotAnswered(SqlError):
     def __init__(self, construct: str, instead: str = "") -> None:
         self.construct, self.instead = construct, instead
         way = f", or {instead}" if instead else ""
-        super().__init__(f"{construct} is not answered here: use .to_spark(), which runs the query in Spark{way}")
+        super().__init__(
+            f"{construct} is not answered here: use .to_spark(), which runs the query in Spark{way}"
+        )
 
 
-def not_understood(construct: str, instead: str = "leave it out, docs/sql.md lists what is answered") -> SqlError:
+def not_understood(
+    construct: str, instead: str = "leave it out, docs/sql.md lists what is answered"
+) -> SqlError:
     """What Spark does not understand either, so that there is no other way to have it answered."""
     return SqlError(f"{construct} is not understood here: {instead}")
 
@@ -46,7 +60,11 @@ def not_understood(construct: str, instead: str = "leave it out, docs/sql.md lis
 def _refused_argument(node: exp.Expr, name: str) -> SqlError:
     if name in _WORDS:
         return NotAnswered(_WORDS[name])
-    return _refused_node(node) if isinstance(node, exp.Func) else not_understood(written_part(node, name))
+    return (
+        _refused_node(node)
+        if isinstance(node, exp.Func)
+        else not_understood(written_part(node, name))
+    )
 
 
 def _refused_node(node: exp.Expr) -> SqlError:
@@ -63,7 +81,10 @@ QUERY = Purpose("query", _refused_argument, _refused_node)
 def _answered_elsewhere(error: Unsupported) -> SqlError:
     """A refusal of the rules of expressions, for a query: Spark may know more."""
     if isinstance(error, UnknownFunction) and not is_in_spark(error.name):
-        return SqlError(f"there is no function {error.name} in Spark's SQL: docs/sql.md lists those that are answered here")
+        return SqlError(
+            f"there is no function {error.name} in Spark's SQL: docs/sql.md lists those that are"
+            " answered here"
+        )
     return NotAnswered(error.construct, error.instead)
 
 
@@ -82,7 +103,9 @@ def is_in_spark(function: str) -> bool:
 
 
 def reworded(error: SqlError, names: Mapping[str, str]) -> SqlError:
-    """The error in the user's words: `names` says what our names for columns and values stand for."""
+    """The error in the user's words: `names` says what our names for
+    columns and values stand for.
+    """
 
     def words(text: str) -> str:
         return _PLACEHOLDER.sub(lambda match: names.get(match[0], match[0]), text)

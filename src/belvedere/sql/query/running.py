@@ -1,7 +1,7 @@
 """Run a translated query over Arrow tables.
 
-DuckDB may evaluate a condition before the one that guards it: where that raises, the query runs once more with the
-conditions where they were written. It fails only if both orders fail.
+DuckDB may evaluate a condition before the one that guards it: where that raises, the query runs
+once more with the conditions where they were written. It fails only if both orders fail.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ _MOVING = "filter_pushdown,filter_pullup,reorder_filter"
 _CODE = re.compile(r"'((?:[A-Z]+_)+[A-Z]+: .*)' to [A-Z]", re.DOTALL)
 _KIND = re.compile(r"^[A-Z][A-Za-z]+(?: [A-Za-z]+)* Error: ")
 _TOO_LARGE = (
-    re.compile(r"Type \w+ with value (\S+) can't be cast because the value is out of range for the destination type (\w+)"),
+    re.compile(
+        r"Type \w+ with value (\S+) can't be cast because the value is out of range for the"
+        r" destination type (\w+)"
+    ),
     re.compile(r'Casting value "(\S+)" to type (\S+) failed: value is out of range'),
     re.compile(r"Could not cast value (\S+) to (DECIMAL\S+)"),
 )
@@ -35,7 +38,11 @@ def run(translated: Translated, tables: Mapping[str, pa.Table]) -> pa.Table:
     """The result, with the names and types of `translated.schema`."""
     try:
         result = _evaluate(shared(), translated.sql, tables)
-    except (duckdb.ConversionException, duckdb.OutOfRangeException, duckdb.InvalidInputException) as error:
+    except (
+        duckdb.ConversionException,
+        duckdb.OutOfRangeException,
+        duckdb.InvalidInputException,
+    ) as error:
         if " CROSS JOIN " in translated.sql:  # all pairs, when their condition may not move
             raise SqlError(f"the query failed: {readable(error)}") from error
         result = _unmoved(translated.sql, tables)
@@ -44,21 +51,27 @@ def run(translated: Translated, tables: Mapping[str, pa.Table]) -> pa.Table:
     except duckdb.Error as error:
         raise SqlError(f"the query failed: {readable(error)}") from error
     kinds = [column.type.arrow for column in translated.schema.columns]
-    columns = [c if c.type == kind else c.cast(kind) for c, kind in zip(result.columns, kinds, strict=True)]
+    columns = [
+        c if c.type == kind else c.cast(kind) for c, kind in zip(result.columns, kinds, strict=True)
+    ]
     return pa.table(columns, schema=translated.schema.arrow)
 
 
 def _unmoved(sql: str, tables: Mapping[str, pa.Table]) -> pa.Table:
     with connect() as connection:
         (already,) = connection.sql("SELECT current_setting('disabled_optimizers')").fetchall()[0]
-        connection.execute(f"SET disabled_optimizers = '{','.join(filter(None, (already, _MOVING)))}'")
+        connection.execute(
+            f"SET disabled_optimizers = '{','.join(filter(None, (already, _MOVING)))}'"
+        )
         try:
             return _evaluate(connection, sql, tables)
         except duckdb.Error as error:
             raise SqlError(f"the query failed: {readable(error)}") from error
 
 
-def _evaluate(connection: duckdb.DuckDBPyConnection, sql: str, tables: Mapping[str, pa.Table]) -> pa.Table:
+def _evaluate(
+    connection: duckdb.DuckDBPyConnection, sql: str, tables: Mapping[str, pa.Table]
+) -> pa.Table:
     names = {relation_name(name): table for name, table in tables.items()}
     for name, table in names.items():
         connection.register(name, table)
@@ -74,7 +87,9 @@ def _evaluate(connection: duckdb.DuckDBPyConnection, sql: str, tables: Mapping[s
 
 
 def readable(error: duckdb.Error) -> str:
-    """What happened, without DuckDB's kind of error, the place in the text and the advice about casts."""
+    """What happened, without DuckDB's kind of error, the place in the text and the advice about
+    casts.
+    """
     text = str(error).split("\n\nLINE ")[0].strip()
     code = _CODE.search(text)
     if code:

@@ -1,4 +1,6 @@
-"""One SELECT: its clauses bound to columns, then turned into stages in the order in which SQL evaluates them."""
+"""One SELECT: its clauses bound to columns, then turned into stages in the order in which SQL
+evaluates them.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,16 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from belvedere.errors import SqlError
-from belvedere.sql.binding import Find, all_named, bind, calls_in, default_name, grouped_by, parts_of, text_of
+from belvedere.sql.binding import (
+    Find,
+    all_named,
+    bind,
+    calls_in,
+    default_name,
+    grouped_by,
+    parts_of,
+    text_of,
+)
 from belvedere.sql.query.aggregation import aggregated, normalised
 from belvedere.sql.query.computed import as_value, check_memberships, with_subqueries, with_windows
 from belvedere.sql.query.context import Context
@@ -40,7 +51,11 @@ class _Clauses:
     @property
     def results(self) -> list[exp.Expr]:
         """What is evaluated after grouping."""
-        return [*(item.node for item in self.items), *(node for node, _ in self.sorts), *([self.having] if self.having else [])]
+        return [
+            *(item.node for item in self.items),
+            *(node for node, _ in self.sorts),
+            *([self.having] if self.having else []),
+        ]
 
 
 def selected(query: exp.Select, context: Context) -> Relation:
@@ -51,7 +66,9 @@ def selected(query: exp.Select, context: Context) -> Relation:
     stage = with_subqueries(stage, before, context).filtered(clauses.where, "WHERE")
     if clauses.groups is not None:
         stage = aggregated(stage, clauses.groups, clauses.calls, context)
-        stage = with_subqueries(stage, [node for node in clauses.results if not _is_value(stage, node)], context)
+        stage = with_subqueries(
+            stage, [node for node in clauses.results if not _is_value(stage, node)], context
+        )
         stage = stage.filtered(clauses.having, "HAVING")
     stage = with_windows(stage, clauses.results, context)
     return _projected(query, stage, clauses, context)
@@ -67,18 +84,31 @@ def _clauses(query: exp.Select, stage: Stage) -> _Clauses:
     having, where = query.args.get("having"), query.args.get("where")
     groups = _groups(query, items, stage)
     by_output = _alias_first(items, stage)
-    kept = bind(having.this, _group_first(groups or (), stage, by_output), stage.find) if having else None
-    sorts = tuple(sort_keys(query, nodes, lambda node: bind(node, by_output, stage.find), _has_all(items, stage)))
+    kept = (
+        bind(having.this, _group_first(groups or (), stage, by_output), stage.find)
+        if having
+        else None
+    )
+    sorts = tuple(
+        sort_keys(
+            query, nodes, lambda node: bind(node, by_output, stage.find), _has_all(items, stage)
+        )
+    )
     condition = bind(where.this, stage.find) if where else None
     if condition is not None and parts_of([condition], exp.AggFunc, exp.Window):
-        raise SqlError("an aggregate or window function cannot stand in WHERE: use HAVING, or a query around this one")
+        raise SqlError(
+            "an aggregate or window function cannot stand in WHERE: use HAVING, or a query around"
+            " this one"
+        )
     calls = calls_in([*nodes, *(node for node, _ in sorts), *([kept] if kept else [])])
     for node in [*nodes, *(groups or ()), *(node for node, _ in sorts)]:
         check_memberships(node, tested=False)
     for test in filter(None, [condition, kept]):
         check_memberships(test, tested=True)
     grouped = groups is not None or bool(calls) or having is not None
-    return _Clauses(tuple(items), condition, (groups or ()) if grouped else None, kept, sorts, tuple(calls))
+    return _Clauses(
+        tuple(items), condition, (groups or ()) if grouped else None, kept, sorts, tuple(calls)
+    )
 
 
 def _items(query: exp.Select, stage: Stage) -> list[_Item]:
@@ -86,7 +116,9 @@ def _items(query: exp.Select, stage: Stage) -> list[_Item]:
     items: list[_Item] = []
     aliases: dict[str, exp.Expr] = {}
     for node in query.expressions:
-        if isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star)):
+        if isinstance(node, exp.Star) or (
+            isinstance(node, exp.Column) and isinstance(node.this, exp.Star)
+        ):
             items += _star(node, stage)
         elif isinstance(node, exp.Alias):
             items.append(_Item(node.alias, as_value(bind(node.this, _input_first(stage, aliases)))))
@@ -94,16 +126,24 @@ def _items(query: exp.Select, stage: Stage) -> list[_Item]:
         elif isinstance(node, exp.Aliases):
             raise NotAnswered(text_of(node))
         else:
-            items.append(_Item(default_name(node), as_value(bind(node, _input_first(stage, aliases)))))
+            items.append(
+                _Item(default_name(node), as_value(bind(node, _input_first(stage, aliases))))
+            )
     return items
 
 
 def _star(node: exp.Expr, stage: Stage) -> list[_Item]:
     star = node.this if isinstance(node, exp.Column) else node
     relation = node.table.lower() if isinstance(node, exp.Column) else ""
-    fields = [f for f in stage.fields if (f.relation.lower() == relation if relation else f.visible)]
+    fields = [
+        f for f in stage.fields if (f.relation.lower() == relation if relation else f.visible)
+    ]
     if not fields or node.args.get("db"):
-        raise SqlError(f"{text_of(node)}: there is no such relation in FROM" if relation else "* needs a FROM clause")
+        raise SqlError(
+            f"{text_of(node)}: there is no such relation in FROM"
+            if relation
+            else "* needs a FROM clause"
+        )
     left_out = {column.name.lower() for column in star.args.get("except_") or []}
     unknown = left_out - {f.name.lower() for f in fields}
     if unknown:
@@ -124,7 +164,11 @@ def _alias_first(items: Sequence[_Item], stage: Stage) -> Find:
     """In ORDER BY a name is an output, if there is one."""
 
     def find(column: exp.Column) -> exp.Expr:
-        named = [] if column.table else [item.node for item in items if item.name.lower() == column.name.lower()]
+        named = (
+            []
+            if column.table
+            else [item.node for item in items if item.name.lower() == column.name.lower()]
+        )
         if len({text_of(node) for node in named}) > 1:
             raise SqlError(f"column {column.name} is ambiguous: two outputs have that name")
         return named[0] if named else stage.find(column)
@@ -137,7 +181,9 @@ def _group_first(groups: Sequence[exp.Expr], stage: Stage, otherwise: Find) -> F
     texts = {text_of(group) for group in groups}
 
     def find(column: exp.Column) -> exp.Expr:
-        fields = [f for f in stage.fields if f.name.lower() == column.name.lower() and f.text in texts]
+        fields = [
+            f for f in stage.fields if f.name.lower() == column.name.lower() and f.text in texts
+        ]
         return stage.find(column) if fields else otherwise(column)
 
     return find
@@ -157,9 +203,13 @@ def _groups(query: exp.Select, items: Sequence[_Item], stage: Stage) -> tuple[ex
     for node in grouped_by(group):
         if isinstance(node, exp.Cube | exp.Rollup | exp.GroupingSets):
             raise NotAnswered(type(node).__name__.upper())
-        bound = ordinal(node, [item.node for item in items], "GROUP BY") or as_value(bind(node, _input_first(stage, aliases)))
+        bound = ordinal(node, [item.node for item in items], "GROUP BY") or as_value(
+            bind(node, _input_first(stage, aliases))
+        )
         if parts_of([bound], exp.AggFunc, exp.Window):
-            raise SqlError(f"GROUP BY cannot contain an aggregate or window function: {text_of(node)}")
+            raise SqlError(
+                f"GROUP BY cannot contain an aggregate or window function: {text_of(node)}"
+            )
         groups.append(bound)
     return _distinct(groups)
 
@@ -177,17 +227,28 @@ def _projected(query: exp.Select, stage: Stage, clauses: _Clauses, context: Cont
     """The outputs, and beside them what only ORDER BY needs."""
     distinct = query.args.get("distinct")
     if distinct is not None and distinct.args.get("on"):
-        raise not_understood("DISTINCT ON", "number the rows of each group with row_number() in a subquery, and keep those with 1")
+        raise not_understood(
+            "DISTINCT ON",
+            "number the rows of each group with row_number() in a subquery, and keep those with 1",
+        )
     values = [stage.lower(item.node) for item in clauses.items]
-    outputs = tuple(Output(item.name, value.type, f"c{i}") for i, (item, value) in enumerate(zip(clauses.items, values, strict=True)))
+    outputs = tuple(
+        Output(item.name, value.type, f"c{i}")
+        for i, (item, value) in enumerate(zip(clauses.items, values, strict=True))
+    )
     columns = [f"{normalised(v) if distinct else v.sql} AS c{i}" for i, v in enumerate(values)]
     plain = f"SELECT {'DISTINCT ' if distinct else ''}{', '.join(columns)} FROM {stage.sql}"
     if not clauses.sorts:
         return Relation(plain + limits(query), outputs)
     alias = context.fresh("r")
-    texts = {text_of(item.node): column_of(f"{alias}.c{i}", v.type) for i, (item, v) in enumerate(zip(clauses.items, values, strict=True))}
+    texts = {
+        text_of(item.node): column_of(f"{alias}.c{i}", v.type)
+        for i, (item, v) in enumerate(zip(clauses.items, values, strict=True))
+    }
     if distinct:
-        above = replace(stage, values=texts, missing="must be an output, because of SELECT DISTINCT")
+        above = replace(
+            stage, values=texts, missing="must be an output, because of SELECT DISTINCT"
+        )
         keys = [f"{above.lower(node).sql} {words}" for node, words in clauses.sorts]
     else:
         keys = []
@@ -199,4 +260,7 @@ def _projected(query: exp.Select, stage: Stage, clauses: _Clauses, context: Cont
             keys.append(f"{known.sql if known else f'{alias}.o{len(hidden) - 1}'} {words}")
         plain = f"SELECT {', '.join([*columns, *hidden])} FROM {stage.sql}"
     names = ", ".join(f"{alias}.{o.column}" for o in outputs)
-    return Relation(f"SELECT {names} FROM ({plain}) AS {alias} ORDER BY {', '.join(keys)}{limits(query)}", outputs)
+    return Relation(
+        f"SELECT {names} FROM ({plain}) AS {alias} ORDER BY {', '.join(keys)}{limits(query)}",
+        outputs,
+    )

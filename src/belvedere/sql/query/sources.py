@@ -33,14 +33,17 @@ def _from(first: exp.Expr, joins: Sequence[exp.Join], context: Context) -> Stage
     crossed = False
     for join in joins:
         crossed = crossed or join.kind == "CROSS"
-        if crossed and join.side in ("RIGHT", "FULL"):  # the parser does not tell whether a comma or CROSS JOIN came before
+        # the parser does not tell whether a comma or CROSS JOIN came before
+        if crossed and join.side in ("RIGHT", "FULL"):
             raise NotAnswered(f"{join.side} JOIN after a comma or CROSS JOIN", "write it first")
         stage = _joined(stage, join, context)
     return stage
 
 
 def _parenthesised(node: exp.Subquery, context: Context) -> Stage:
-    """What stands in parentheses, its columns under the alias if there is one: what USING merged away is gone then."""
+    """What stands in parentheses, its columns under the alias if there is one: what USING merged
+    away is gone then.
+    """
     inner = _from(node.this, joins_in(node), context)
     stage = replace(inner, sql=f"({inner.sql})") if joins_in(node) else inner
     alias = node.args.get("alias")
@@ -49,8 +52,15 @@ def _parenthesised(node: exp.Subquery, context: Context) -> Stage:
     shown = [f for f in stage.fields if f.visible]
     names = [c.name for c in alias.args.get("columns") or []] or [f.name for f in shown]
     if len(names) != len(shown):
-        raise SqlError(f"{text_of(alias)} names {len(names)} column(s), the relation has {len(shown)}")
-    return replace(stage, fields=tuple(replace(f, relation=node.alias, name=n) for f, n in zip(shown, names, strict=True)))
+        raise SqlError(
+            f"{text_of(alias)} names {len(names)} column(s), the relation has {len(shown)}"
+        )
+    return replace(
+        stage,
+        fields=tuple(
+            replace(f, relation=node.alias, name=n) for f, n in zip(shown, names, strict=True)
+        ),
+    )
 
 
 def renamed(relation: Relation, alias: exp.Expr | None) -> Relation:
@@ -59,8 +69,16 @@ def renamed(relation: Relation, alias: exp.Expr | None) -> Relation:
     if not columns:
         return relation
     if len(columns) != len(relation.outputs):
-        raise SqlError(f"{text_of(alias) if alias else ''} names {len(columns)} column(s), the relation has {len(relation.outputs)}")
-    return replace(relation, outputs=tuple(Output(c.name, o.type, o.column) for c, o in zip(columns, relation.outputs, strict=True)))
+        raise SqlError(
+            f"{text_of(alias) if alias else ''} names {len(columns)} column(s), the relation has"
+            f" {len(relation.outputs)}"
+        )
+    return replace(
+        relation,
+        outputs=tuple(
+            Output(c.name, o.type, o.column) for c, o in zip(columns, relation.outputs, strict=True)
+        ),
+    )
 
 
 def _relation(node: exp.Expr, context: Context) -> Stage:
@@ -87,7 +105,12 @@ def _values(node: exp.Values) -> Relation:
     if len({len(row) for row in rows}) != 1:
         raise SqlError("the rows of VALUES have different numbers of columns")
     types = [common_type(value.type for value in column) for column in zip(*rows, strict=True)]
-    texts = [", ".join(f"{cast_to(v, t).sql} AS c{i}" for i, (v, t) in enumerate(zip(row, types, strict=True))) for row in rows]
+    texts = [
+        ", ".join(
+            f"{cast_to(v, t).sql} AS c{i}" for i, (v, t) in enumerate(zip(row, types, strict=True))
+        )
+        for row in rows
+    ]
     outputs = tuple(Output(f"col{i + 1}", kind, f"c{i}") for i, kind in enumerate(types))
     return Relation(" UNION ALL ".join(f"SELECT {text}" for text in texts), outputs)
 
@@ -121,7 +144,11 @@ def _joined(left: Stage, join: exp.Join, context: Context) -> Stage:
     if join.kind in _HALF:
         keys = tuple(p.left for p in pairs)
         fields = (*keys, *(f for f in left.fields if f not in keys))
-        return replace(left, sql=f"{left.sql} {_HALF[join.kind]} {right.sql} ON {test or 'TRUE'}", fields=fields)
+        return replace(
+            left,
+            sql=f"{left.sql} {_HALF[join.kind]} {right.sql} ON {test or 'TRUE'}",
+            fields=fields,
+        )
     if test is None and not join.side:
         return replace(both, sql=f"{left.sql} CROSS JOIN {right.sql}")
     joined = replace(both, sql=f"{left.sql} {_SIDES[join.side]} {right.sql} ON {test or 'TRUE'}")
@@ -139,7 +166,10 @@ def _pairs(left: Stage, right: Stage, join: exp.Join) -> list[_Pair]:
 def _one(stage: Stage, name: str) -> Field:
     found = [f for f in stage.fields if f.visible and f.name.lower() == name.lower()]
     if len(found) != 1:
-        raise SqlError(f"USING ({name}): {'both sides must have the column' if not found else 'the column is ambiguous'}")
+        raise SqlError(
+            f"USING ({name}):"
+            f" {'both sides must have the column' if not found else 'the column is ambiguous'}"
+        )
     return found[0]
 
 
@@ -152,7 +182,9 @@ def _condition(both: Stage, join: exp.Join, pairs: Sequence[_Pair]) -> str | Non
 
 
 def _merged(stage: Stage, pairs: Sequence[_Pair], side: str, context: Context) -> Stage:
-    """USING gives one column for two: the side that is always there, or whichever is there after a FULL JOIN."""
+    """USING gives one column for two: the side that is always there, or whichever is there after a
+    FULL JOIN.
+    """
     fields: list[Field] = []
     values = dict(stage.values)
     gone = {f.key for p in pairs for f in (p.left, p.right)}
@@ -165,7 +197,11 @@ def _merged(stage: Stage, pairs: Sequence[_Pair], side: str, context: Context) -
     first = {f.key for f in fields}
     # Before the others, because t.* gives them out first.
     hidden = [replace(f, visible=False) for f in stage.fields if f.key in gone - first]
-    return replace(stage, fields=(*fields, *hidden, *(f for f in stage.fields if f.key not in gone)), values=values)
+    return replace(
+        stage,
+        fields=(*fields, *hidden, *(f for f in stage.fields if f.key not in gone)),
+        values=values,
+    )
 
 
 def _either(stage: Stage, pair: _Pair) -> Typed:

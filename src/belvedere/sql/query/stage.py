@@ -2,8 +2,8 @@
 
     FROM and JOIN -> WHERE -> GROUP BY -> HAVING -> window functions -> SELECT
 
-A stage knows its values by the text of their bound expressions (`sql.binding`). Stages of an outer query give the values
-of correlated columns.
+A stage knows its values by the text of their bound expressions (`sql.binding`). Stages of an outer
+query give the values of correlated columns.
 """
 
 from __future__ import annotations
@@ -16,14 +16,24 @@ from sqlglot import exp
 from belvedere.errors import SqlError
 from belvedere.expressions import Typed, lower
 from belvedere.expressions.predicates import condition
-from belvedere.sql.binding import VALUE, Field, field_of, has_computed, no_such_column, over_values, text_of
+from belvedere.sql.binding import (
+    VALUE,
+    Field,
+    field_of,
+    has_computed,
+    no_such_column,
+    over_values,
+    text_of,
+)
 from belvedere.sql.query.refusal import NotAnswered, reworded
 from belvedere.types import SqlType
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """A column of a relation: its name for the user, its type (None for an untyped NULL), its quoted name in DuckDB."""
+    """A column of a relation: its name for the user, its type (None for an untyped NULL), its
+    quoted name in DuckDB.
+    """
 
     name: str
     type: SqlType | None
@@ -81,7 +91,9 @@ class Stage:
         try:
             return lower(part, lambda column: found[int(column.name[1:])][1])
         except SqlError as error:
-            raise reworded(error, {f"{VALUE}.v{i}": text for i, (text, _) in enumerate(found)}) from error
+            raise reworded(
+                error, {f"{VALUE}.v{i}": text for i, (text, _) in enumerate(found)}
+            ) from error
 
     def condition(self, node: exp.Expr, where: str) -> Typed:
         value = self.lower(node)
@@ -90,23 +102,41 @@ class Stage:
         return condition(value, where)
 
     def filtered(self, node: exp.Expr | None, where: str) -> Stage:
-        return replace(self, sql=f"{self.sql} WHERE {self.condition(node, where).sql}") if node is not None else self
+        return (
+            replace(self, sql=f"{self.sql} WHERE {self.condition(node, where).sql}")
+            if node is not None
+            else self
+        )
 
     def carried(self, extra: Mapping[str, Typed], alias: str) -> Stage:
         """This stage as a subquery that computes `extra` beside the values that it has."""
         every = {**self.values, **extra}
         columns = ", ".join(f"{value.sql} AS v{i}" for i, value in enumerate(every.values()))
-        values = {text: column_of(f"{alias}.v{i}", value.type) for i, (text, value) in enumerate(every.items())}
+        values = {
+            text: column_of(f"{alias}.v{i}", value.type)
+            for i, (text, value) in enumerate(every.items())
+        }
         return replace(self, sql=f"(SELECT {columns} FROM {self.sql}) AS {alias}", values=values)
 
 
 def column_of(sql: str, kind: SqlType | None) -> Typed:
-    """A column as a value. It may always be NULL, because outer joins make NULLs; an untyped NULL stays one."""
+    """A column as a value.
+
+    It may always be NULL, because outer joins make NULLs; an untyped NULL stays one.
+    """
     return Typed(sql, kind) if kind is not None else Typed("NULL", None)
 
 
-def stage_of(relation: Relation, alias: str, name: str, key_of: Callable[[str], str], outer: Stage | None) -> Stage:
+def stage_of(
+    relation: Relation, alias: str, name: str, key_of: Callable[[str], str], outer: Stage | None
+) -> Stage:
     """A relation in FROM: `name` is what the user calls it, `alias` what DuckDB does."""
-    fields = tuple(Field(key_of(f"{name}.{o.name}" if name else o.name), name, o.name) for o in relation.outputs)
-    values = {f.text: column_of(f"{alias}.{o.column}", o.type) for f, o in zip(fields, relation.outputs, strict=True)}
+    fields = tuple(
+        Field(key_of(f"{name}.{o.name}" if name else o.name), name, o.name)
+        for o in relation.outputs
+    )
+    values = {
+        f.text: column_of(f"{alias}.{o.column}", o.type)
+        for f, o in zip(fields, relation.outputs, strict=True)
+    }
     return Stage(f"{relation.source} AS {alias}", fields, values, outer)

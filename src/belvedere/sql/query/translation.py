@@ -25,7 +25,9 @@ from belvedere.types import Column, Schema
 
 @dataclass(frozen=True, slots=True)
 class Translated:
-    """`sql` reads the relations "rel_<lower name>" and gives columns c0, c1, ... whose names and types `schema` has."""
+    """`sql` reads the relations "rel_<lower name>" and gives columns c0, c1, ... whose names and
+    types `schema` has.
+    """
 
     sql: str
     schema: Schema
@@ -43,7 +45,11 @@ def relations(query: exp.Expr) -> list[str]:
             ctes |= {cte.alias.lower()}
         if isinstance(node, exp.Table) and node.args.get("db"):
             raise qualified(part.name for part in node.parts)
-        if isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier) and node.name.lower() not in ctes:
+        if (
+            isinstance(node, exp.Table)
+            and isinstance(node.this, exp.Identifier)
+            and node.name.lower() not in ctes
+        ):
             found.setdefault(node.name.lower(), node.name)
         for child in node.iter_expressions():
             if child is not definitions and not isinstance(child, exp.Hint):
@@ -75,7 +81,9 @@ def _answer(query: exp.Expr, context: Context) -> Relation:
     definitions = query.args.get("with_")
     if definitions is not None:
         for cte in definitions.expressions:
-            context = context.with_cte(cte.alias, renamed(_answer(cte.this, context), cte.args["alias"]))
+            context = context.with_cte(
+                cte.alias, renamed(_answer(cte.this, context), cte.args["alias"])
+            )
     if isinstance(query, exp.Select):
         return selected(query, context)
     if isinstance(query, exp.SetOperation):

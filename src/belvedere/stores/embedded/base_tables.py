@@ -1,4 +1,6 @@
-"""Base tables: rows and log in one environment of their own, so that view maintenance never holds the writers' lock."""
+"""Base tables: rows and log in one environment of their own, so that view maintenance never holds
+the writers' lock.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ class EmbeddedSnapshot:
     def get(self, table: TableId, key: bytes) -> bytes | None:
         def body(transaction: Transaction) -> bytes | None:
             dropping.check_alive(transaction, table)
-            value: bytes | None = transaction.get(records.prefix(table) + key) if len(key) <= MAX_KEY else None
+            value: bytes | None = (
+                transaction.get(records.prefix(table) + key) if len(key) <= MAX_KEY else None
+            )
             return value
 
         return self._environment.inside(self._transaction, body)
@@ -39,9 +43,14 @@ class EmbeddedSnapshot:
 
         return self._environment.inside(self._transaction, body)
 
-    def scan(self, table: TableId, low: bytes = b"", high: bytes | None = None, batch: int = 100_000) -> Iterator[Batch]:
+    def scan(
+        self, table: TableId, low: bytes = b"", high: bytes | None = None, batch: int = 100_000
+    ) -> Iterator[Batch]:
         def read(start: bytes, stop: bytes, count: int) -> records.Chunk:
-            return inside(self._transaction, lambda transaction: records.read_chunk(transaction, start, stop, count, None))
+            return inside(
+                self._transaction,
+                lambda transaction: records.read_chunk(transaction, start, stop, count, None),
+            )
 
         inside = self._environment.inside
         inside(self._transaction, lambda transaction: dropping.check_alive(transaction, table))
@@ -56,9 +65,16 @@ class EmbeddedBase:
         self._environment, self._catalog = environment, catalog
 
     def write(
-        self, table: TableId, keys: pa.BinaryArray, values: pa.BinaryArray, before_images: bool, unless_after: Position | None = None
+        self,
+        table: TableId,
+        keys: pa.BinaryArray,
+        values: pa.BinaryArray,
+        before_images: bool,
+        unless_after: Position | None = None,
     ) -> Position:
-        """Sorted by key (in the order of operations for one key), a batch costs LMDB one walk along the tree."""
+        """Sorted by key (in the order of operations for one key), a batch costs LMDB one walk along
+        the tree.
+        """
         records.check_columns(keys, values)
         records.check_keys(keys)
         order = pa.array(stable_order(keys))
@@ -71,19 +87,28 @@ class EmbeddedBase:
         def body(transaction: Transaction) -> Position:
             dropping.check_alive(transaction, table)
             if unless_after is not None and log.table_end(transaction, table) > unless_after:
-                raise Conflict(f"table {table} was written after position {unless_after}: read again and retry")
+                raise Conflict(
+                    f"table {table} was written after position {unless_after}: read again and retry"
+                )
             if not full:
                 return log.ends(transaction)[0]
             if block is not None:
                 _put(transaction, full, new, deletes)
                 return log.append(transaction, table, len(full), block, self._catalog())
             old = records.binary(_replace(transaction, full, new, deletes))
-            block_with_images, growth = _log_block(table, now, keys, values, old), old.null_count - values.null_count
-            return log.append(transaction, table, len(full), block_with_images, self._catalog(), growth)
+            block_with_images, growth = (
+                _log_block(table, now, keys, values, old),
+                old.null_count - values.null_count,
+            )
+            return log.append(
+                transaction, table, len(full), block_with_images, self._catalog(), growth
+            )
 
         return self._write(body)
 
-    def put_one(self, table: TableId, key: bytes, value: bytes | None, before_images: bool) -> Position:
+    def put_one(
+        self, table: TableId, key: bytes, value: bytes | None, before_images: bool
+    ) -> Position:
         records.check_key(key)
         full = records.prefix(table) + key
         now = time.time()
@@ -96,10 +121,23 @@ class EmbeddedBase:
                     transaction.delete(full)
                 else:
                     transaction.put(full, value)
-                return log.append(transaction, table, 1, blocks.encode_one(table, now, (key, value)), self._catalog())
+                return log.append(
+                    transaction,
+                    table,
+                    1,
+                    blocks.encode_one(table, now, (key, value)),
+                    self._catalog(),
+                )
             old = transaction.pop(full) if value is None else transaction.replace(full, value)
             growth = (value is not None) - (old is not None)
-            return log.append(transaction, table, 1, blocks.encode_one(table, now, (key, value, old)), self._catalog(), growth)
+            return log.append(
+                transaction,
+                table,
+                1,
+                blocks.encode_one(table, now, (key, value, old)),
+                self._catalog(),
+                growth,
+            )
 
         return self._write(body)
 
@@ -115,7 +153,8 @@ class EmbeddedBase:
 
     @contextmanager
     def snapshot(self) -> Iterator[EmbeddedSnapshot]:
-        environment = self._environment  # it stays the one to end in, also when the store has been closed meanwhile
+        # it stays the one to end in, also when the store has been closed meanwhile
+        environment = self._environment
         transaction = environment.begin_read()
         try:
             yield EmbeddedSnapshot(self._environment, transaction)
@@ -134,7 +173,9 @@ class EmbeddedBase:
         high = self._environment.read(lambda transaction: log.cut(transaction, low, rows))
         if size is None or high == low:
             return high
-        return self._environment.read(lambda transaction: log.within(transaction, low, high, size), buffers=True)
+        return self._environment.read(
+            lambda transaction: log.within(transaction, low, high, size), buffers=True
+        )
 
     def count(self, table: TableId) -> int | None:
         return self._environment.read(lambda transaction: log.table_rows(transaction, table))
@@ -144,7 +185,9 @@ class EmbeddedBase:
 
     def trim(self, stream: str, position: Position) -> None:
         self._check(stream)
-        while self._environment.write(lambda transaction: log.trim_some(transaction, position, self._catalog()), frees=True):
+        while self._environment.write(
+            lambda transaction: log.trim_some(transaction, position, self._catalog()), frees=True
+        ):
             pass  # a few blocks at a time: this takes the writers' lock
 
     def drop(self, table: TableId) -> None:
@@ -157,31 +200,48 @@ class EmbeddedBase:
     def reclaim(self, seconds: float) -> bool:
         if self._environment.read(dropping.pending) is None:
             return False
-        return dropping.until(seconds, lambda: self._environment.write(dropping.reclaim_some, frees=True))
+        return dropping.until(
+            seconds, lambda: self._environment.write(dropping.reclaim_some, frees=True)
+        )
 
     def _check(self, stream: str) -> None:
         if stream != log.STREAM:
-            raise StoreError(f"there is no stream {stream!r}: the only stream of this store is {log.STREAM!r}")
+            raise StoreError(
+                f"there is no stream {stream!r}: the only stream of this store is {log.STREAM!r}"
+            )
 
 
 def _log_block(table: TableId, now: float, *columns: pa.BinaryArray) -> bytes:
     """A block that an epoch can take as a whole."""
-    whole = not any(isinstance(column, pa.ChunkedArray) for column in columns)  # as Arrow makes of more than 2 GiB
-    if len(columns[0]) > 1 and not (whole and sum(column.nbytes for column in columns) <= _LARGEST_BLOCK):
-        raise TooLarge(f"{len(columns[0]):,} operations with the rows before them are more than {_LARGEST_BLOCK >> 20} MiB: write fewer")
+    # as Arrow makes of more than 2 GiB
+    whole = not any(isinstance(column, pa.ChunkedArray) for column in columns)
+    if len(columns[0]) > 1 and not (
+        whole and sum(column.nbytes for column in columns) <= _LARGEST_BLOCK
+    ):
+        raise TooLarge(
+            f"{len(columns[0]):,} operations with the rows before them are more than"
+            f" {_LARGEST_BLOCK >> 20} MiB: write fewer"
+        )
     return blocks.encode(table, now, columns)
 
 
-def _replace(transaction: Transaction, keys: list[bytes], values: list[bytes | None], deletes: bool) -> list[bytes | None]:
+def _replace(
+    transaction: Transaction, keys: list[bytes], values: list[bytes | None], deletes: bool
+) -> list[bytes | None]:
     """Apply the operations; return the rows before. One descent per row does both."""
     with transaction.cursor() as cursor:
         replace, pop = cursor.replace, cursor.pop
         if deletes:
-            return [pop(key) if value is None else replace(key, value) for key, value in zip(keys, values, strict=True)]
+            return [
+                pop(key) if value is None else replace(key, value)
+                for key, value in zip(keys, values, strict=True)
+            ]
         return [replace(key, value) for key, value in zip(keys, values, strict=True)]
 
 
-def _put(transaction: Transaction, keys: list[bytes], values: list[bytes | None], deletes: bool) -> None:
+def _put(
+    transaction: Transaction, keys: list[bytes], values: list[bytes | None], deletes: bool
+) -> None:
     if not deletes:
         with transaction.cursor() as cursor:
             cursor.putmulti(zip(keys, values, strict=True))

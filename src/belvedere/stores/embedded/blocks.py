@@ -1,7 +1,11 @@
-"""Blocks: some binary columns of equal length as one LMDB value. Log blocks and undo blocks have this form.
+"""Blocks: some binary columns of equal length as one LMDB value.
 
-    header    table u32, rows u32, time f64, columns u16, bit i set: column i has NULLs u16, zero u32
-    column    offsets i32 × (rows + 1), validity bits (only if it has NULLs), data; each padded to 8 bytes
+Log blocks and undo blocks have this form.
+
+    header    table u32, rows u32, time f64, columns u16, bit i set: column i has NULLs u16, zero
+              u32
+    column    offsets i32 × (rows + 1), validity bits (only if it has NULLs), data; each padded to 8
+              bytes
 
 The buffers are Arrow's own, so decoding makes no Python object per row.
 """
@@ -92,7 +96,9 @@ def _decode(value: bytes) -> Block:
 
 
 def _layout(value: Any, rows: int, count: int, nulls: int) -> Iterator[tuple[int, int, int, int]]:
-    """Of each column: where its offsets, its validity bits (0: it has none) and its data begin, and the data's size."""
+    """Of each column: where its offsets, its validity bits (0: it has none) and its data begin, and
+    the data's size.
+    """
     at = HEADER.size
     for i in range(count):
         offsets = at
@@ -110,7 +116,9 @@ _MISSING: tuple[bool, None] = (False, None)
 
 
 def find(value: Any, key: bytes) -> tuple[bool, bytes | None]:
-    """Whether the sorted first column has `key`, and what the second has beside it; `value` may be LMDB's own memory."""
+    """Whether the sorted first column has `key`, and what the second has beside it; `value` may be
+    LMDB's own memory.
+    """
     _, rows, _, count, nulls, _ = HEADER.unpack_from(value)
     (key_offsets, _, key_data, _), (offsets, validity, data, _) = _layout(value, rows, count, nulls)
     pair = _OFFSETS_OF_ONE.unpack_from

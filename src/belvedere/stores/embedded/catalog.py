@@ -18,7 +18,10 @@ _FIRST = b"\1"  # what stands before it is the store's own (`parts.py`)
 def _encoded(key: str) -> bytes:
     encoded = key.encode()
     if not 0 < len(encoded) <= _LONGEST_KEY:
-        raise SchemaError(f"a catalog key has 1 to {_LONGEST_KEY} bytes, not {len(encoded)}: choose a shorter name")
+        raise SchemaError(
+            f"a catalog key has 1 to {_LONGEST_KEY} bytes, not {len(encoded)}: choose a shorter"
+            " name"
+        )
     return encoded
 
 
@@ -78,11 +81,15 @@ class EmbeddedCatalog:
         return self._environment.read(lambda transaction: body(_Reading(transaction)))
 
     def get_one(self, key: str) -> bytes | None:
-        value: bytes | None = self._environment.read(lambda transaction: transaction.get(key.encode()))
+        value: bytes | None = self._environment.read(
+            lambda transaction: transaction.get(key.encode())
+        )
         return value
 
     def mark(self) -> int:
         return self._environment.mark()
 
     def read_marked(self, body: Callable[[CatalogTransaction], T]) -> tuple[int, T]:
-        return self._environment.read(lambda transaction: (transaction.id(), body(_Reading(transaction))))
+        return self._environment.read(
+            lambda transaction: (transaction.id(), body(_Reading(transaction)))
+        )

@@ -1,6 +1,8 @@
-"""Dropped base tables: a mark that every write and read looks at, and rows that are nobody's until they are removed.
+"""Dropped base tables: a mark that every write and read looks at, and rows that are nobody's until
+they are removed.
 
-    00000000 'm' "table" u32   position after the last operation on a table; all ones: it was dropped
+    00000000 'm' "table" u32   position after the last operation on a table; all ones: it was
+                               dropped
     00000000 'm' "gone" u32    a dropped table whose rows may still be there
 
 The first mark stays for ever: a writer of any process may hold the table for as long as it likes.
@@ -43,7 +45,10 @@ def pending(transaction: Transaction) -> TableId | None:
 
 
 def remove_some(transaction: Transaction, table: TableId) -> bool:
-    """Delete some records of a table; whether there may be more. Short, because it takes the writers' lock."""
+    """Delete some records of a table; whether there may be more.
+
+    Short, because it takes the writers' lock.
+    """
     start, stop = records.bounds(table, b"", None)
     with transaction.cursor() as cursor:
         if not cursor.set_range(start):

@@ -1,15 +1,16 @@
 """One LMDB environment: opened once per process, again after a fork, grown when it is full.
 
-All keys are in LMDB's main database, so that opening never waits for a writer (a named one must be opened in a write
-transaction). A record's key is a table id of four bytes and the record's own key. Table 0 is never given out; its keys
-hold everything that is not a record.
+All keys are in LMDB's main database, so that opening never waits for a writer (a named one must be
+opened in a write transaction). A record's key is a table id of four bytes and the record's own key.
+Table 0 is never given out; its keys hold everything that is not a record.
 
     00000000 'l' position u64          a log block
     00000000 'm' ...                   floors, ends, counts
     00000000 'u' table u32 epoch u64   an undo block
     table u32, key                     a record
 
-LMDB forbids to open an environment twice in a process, and to touch it after a fork. Hence the registry below.
+LMDB forbids to open an environment twice in a process, and to touch it after a fork. Hence the
+registry below.
 """
 
 from __future__ import annotations
@@ -38,8 +39,15 @@ MAX_KEY = 511 - 4  # LMDB's limit less the table id
 _READERS = 1024
 _PAGE = 4096
 _RESERVE = 1 << 20
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # LMDB says EIO when a disk took only a part
-_DAMAGED = (lmdb.CorruptedError, lmdb.PageNotFoundError, lmdb.InvalidError, lmdb.VersionMismatchError, lmdb.PanicError)
+# LMDB says EIO when a disk took only a part
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+_DAMAGED = (
+    lmdb.CorruptedError,
+    lmdb.PageNotFoundError,
+    lmdb.InvalidError,
+    lmdb.VersionMismatchError,
+    lmdb.PanicError,
+)
 _PATIENCE = 5.0  # seconds that growing waits for transactions of other threads
 
 
@@ -49,7 +57,9 @@ def _unreadable() -> tuple[type[Exception], ...]:
 
 
 class Environment:
-    """`begin_read` and `end_read` are a pair; `write` runs a function in a write transaction, again after growing."""
+    """`begin_read` and `end_read` are a pair; `write` runs a function in a write transaction, again
+    after growing.
+    """
 
     writable = True
 
@@ -67,7 +77,8 @@ class Environment:
         self._lmdb: Any = None
         self._holder: Holder | None = None
         self._opening = threading.Lock()
-        self._writing = threading.Lock()  # one writer of this process at a time, so that the holder's entry is his
+        # one writer of this process at a time, so that the holder's entry is his
+        self._writing = threading.Lock()
         self._writer = 0
         self._active: list[None] = []  # one element per open transaction; append and pop are atomic
         self._gate = threading.Event()  # closed while the map is replaced
@@ -77,7 +88,8 @@ class Environment:
         self._known: tuple[int, Any, Any] = -1, None, None  # commit, function, what it found
         self._file: tuple[int, int] | None = None  # device and inode of the file that is open
         self._begin: Callable[..., Transaction] = self._open_and_begin
-        self.mark: Callable[[], int] = self._open_and_mark  # differs after every commit of any process
+        # differs after every commit of any process
+        self.mark: Callable[[], int] = self._open_and_mark
 
     # ------------------------------------------------------------ reading
 
@@ -121,9 +133,11 @@ class Environment:
             raise translated(self.path, error) from error
 
     def get_beside(self, common: Callable[[Transaction], T], key: bytes) -> tuple[T, bytes | None]:
-        """What `common` finds and the value of a key, in one transaction; made for latency, so it does itself what `read` does.
+        """What `common` finds and the value of a key, in one transaction; made for latency, so it
+        does itself what `read` does.
 
-        `common` is the same in most calls: what it found is remembered with the number of the last commit that it saw.
+        `common` is the same in most calls: what it found is remembered with the number of the last
+        commit that it saw.
         """
         active = self._active
         active.append(None)
@@ -147,12 +161,17 @@ class Environment:
     # ------------------------------------------------------------ writing
 
     def write(self, body: Callable[[Transaction], T], frees: bool = False) -> T:
-        """Run `body` in a durable write transaction. It runs again if the map had to grow, so it must have no other effects.
+        """Run `body` in a durable write transaction.
 
-        To free room takes a little room first: with `frees`, the map may grow beyond its largest size for that.
+        It runs again if the map had to grow, so it must have no other effects.
+
+        To free room takes a little room first: with `frees`, the map may grow beyond its largest
+        size for that.
         """
         if self._writer == threading.get_ident():
-            raise StoreError("a write transaction of this thread is open already: finish it before the next one")
+            raise StoreError(
+                "a write transaction of this thread is open already: finish it before the next one"
+            )
         while True:
             try:
                 with self._writing:
@@ -172,7 +191,10 @@ class Environment:
             transaction = self._begin(None, None, True)
             if self.replaced:
                 transaction.abort()
-                raise StoreError(f"{self.path} was removed or replaced while it was open; nothing was written. Open the store again")
+                raise StoreError(
+                    f"{self.path} was removed or replaced while it was open; nothing was written."
+                    " Open the store again"
+                )
             self._writer = threading.get_ident()
             self._holder.began()  # type: ignore[union-attr]  # _begin has opened it
             try:
@@ -211,11 +233,15 @@ class Environment:
         return opened
 
     def _open_lmdb(self, **options: Any) -> Any:
-        return lmdb.open(self.path, map_size=self._map_size, max_readers=_READERS, max_spare_txns=0, **options)
+        return lmdb.open(
+            self.path, map_size=self._map_size, max_readers=_READERS, max_spare_txns=0, **options
+        )
 
     @property
     def replaced(self) -> bool:
-        """Whether the file that is open is no longer the one at its path: what is written to it, nobody else will see."""
+        """Whether the file that is open is no longer the one at its path: what is written to it,
+        nobody else will see.
+        """
         return self._file is not None and self._file != self._file_there()
 
     def _file_there(self) -> tuple[int, int] | None:
@@ -226,9 +252,12 @@ class Environment:
         return found.st_dev, found.st_ino
 
     def number(self) -> int:
-        """Of the last commit that is on disk, of any process. The mark may be ahead of it: a loss of power could take that one back.
+        """Of the last commit that is on disk, of any process.
 
-        A forked child that cannot use this environment says what its parent knew, which is all that it can depend on.
+        The mark may be ahead of it: a loss of power could take that one back.
+
+        A forked child that cannot use this environment says what its parent knew, which is all that
+        it can depend on.
         """
         if not self._unusable and self.mark() != self._number:
             transaction = self.begin_read()
@@ -247,7 +276,9 @@ class Environment:
             self._active.append(None)
 
     def _alone(self, action: Callable[[], None]) -> None:
-        """Run `action` while this process has no transaction on this environment; set_mapsize would pull the map from under it."""
+        """Run `action` while this process has no transaction on this environment; set_mapsize would
+        pull the map from under it.
+        """
         with self._writing:
             self._gate.clear()
             self._shut = True
@@ -256,7 +287,10 @@ class Environment:
                 self._left.clear()
                 while self._active:
                     if not self._left.wait(patience - time.monotonic()):
-                        raise StoreFull(f"{self.path} must grow, but this process keeps a snapshot of it open: close it and try again")
+                        raise StoreFull(
+                            f"{self.path} must grow, but this process keeps a snapshot of it open:"
+                            " close it and try again"
+                        )
                     self._left.clear()
                 action()
             finally:
@@ -269,8 +303,9 @@ class Environment:
             new = min(2 * size, self.max_size) // _PAGE * _PAGE
             if new <= size and not reserve:
                 raise StoreFull(
-                    f"{self.path} has reached its largest size of {self.max_size} bytes; nothing was written. "
-                    "Let the log be trimmed, drop tables, or open the store with a larger max_size"
+                    f"{self.path} has reached its largest size of {self.max_size} bytes; nothing"
+                    " was written. Let the log be trimmed, drop tables, or open the store with a"
+                    " larger max_size"
                 )
             self._lmdb.set_mapsize(max(new, size + reserve))
 
@@ -305,7 +340,9 @@ class Environment:
         raise StoreError(f"{self.path} is closed: open the store again")
 
     def abandon(self) -> None:
-        """In a forked child: leave the parent's environment alone, and open another one when it is needed."""
+        """In a forked child: leave the parent's environment alone, and open another one when it is
+        needed.
+        """
         if self._lmdb is not None:
             self._inherited, self._unusable = self._lmdb, bool(self._active)
             _abandoned.append(self._holder)  # its entry belongs to the parent
@@ -313,10 +350,15 @@ class Environment:
             self._reset()
 
     def _close_inherited(self) -> None:
-        """Closing aborts the transactions that were open at the fork, which would take the parent's snapshots from it."""
+        """Closing aborts the transactions that were open at the fork, which would take the parent's
+        snapshots from it.
+        """
         if self._unusable:
             in_use = f"a thread was reading or writing {self.path} when this process was forked"
-            raise StoreError(f"{in_use}: close snapshots and let writes end before a fork, or start processes with 'spawn'")
+            raise StoreError(
+                f"{in_use}: close snapshots and let writes end before a fork, or start processes"
+                " with 'spawn'"
+            )
         if self._inherited is not None:
             self._inherited.close()
             self._inherited = None
@@ -327,14 +369,27 @@ def translated(path: str, error: Exception) -> BelvedereError:
     if not isinstance(error, lmdb.Error):
         return Damaged(f"{path} has a value that cannot be read ({error})")
     if isinstance(error, lmdb.DiskError) or getattr(error, "code", 0) in _NO_ROOM:
-        return StoreFull(f"the disk of {path} is full, over a limit or failing; nothing was written. Make room, retry ({error})")
+        return StoreFull(
+            f"the disk of {path} is full, over a limit or failing; nothing was written. Make room,"
+            f" retry ({error})"
+        )
     if isinstance(error, lmdb.ReadersFullError):
-        return StoreError(f"{path} has more than {_READERS} readers at once: close snapshots or stop some processes")
+        return StoreError(
+            f"{path} has more than {_READERS} readers at once: close snapshots or stop some"
+            " processes"
+        )
     if isinstance(error, _DAMAGED):
-        return StoreError(f"{path} is damaged or not an LMDB environment of this version ({error}). {files.RESTORE}")
+        return StoreError(
+            f"{path} is damaged or not an LMDB environment of this version ({error})."
+            f" {files.RESTORE}"
+        )
     if "already open in this process" in str(error):
-        return StoreError(f"{path} is open in this process under another path: close it there first")
-    return StoreError(f"{path}: {error}. If no other process has moved or removed the store, please report this")
+        return StoreError(
+            f"{path} is open in this process under another path: close it there first"
+        )
+    return StoreError(
+        f"{path}: {error}. If no other process has moved or removed the store, please report this"
+    )
 
 
 _environments: dict[str, Environment] = {}
@@ -343,8 +398,13 @@ _registry = threading.Lock()
 _abandoned: list[Any] = []
 
 
-def acquire(path: str, map_size: int, max_size: int, kind: type[Environment] = Environment) -> Environment:
-    """This process's environment at `path`, as large as anybody allows. Give it back with `release`."""
+def acquire(
+    path: str, map_size: int, max_size: int, kind: type[Environment] = Environment
+) -> Environment:
+    """This process's environment at `path`, as large as anybody allows.
+
+    Give it back with `release`.
+    """
     path = os.path.realpath(path)
     with _registry:
         environment = _environments.get(path)
@@ -354,7 +414,9 @@ def acquire(path: str, map_size: int, max_size: int, kind: type[Environment] = E
         if environment is None:
             environment = _environments[path] = kind(path, map_size, max_size)
         if kind is Environment and not environment.writable:
-            raise StoreError(f"{path} is open in this process to be read only: close it there first")
+            raise StoreError(
+                f"{path} is open in this process to be read only: close it there first"
+            )
         environment.max_size = max(environment.max_size, max_size)
         environment.references += 1
         return environment

@@ -1,6 +1,8 @@
-"""Whether an LMDB file is whole, before LMDB maps it: a page that is mapped and not there ends the process without a word (SIGBUS).
+"""Whether an LMDB file is whole, before LMDB maps it: a page that is mapped and not there ends the
+process without a word (SIGBUS).
 
-An LMDB file begins with two meta pages; the one with the larger transaction number counts. In each, by byte:
+An LMDB file begins with two meta pages; the one with the larger transaction number counts. In each,
+by byte:
 
     16    magic u32, version u32
     40    page size u32
@@ -9,11 +11,14 @@ An LMDB file begins with two meta pages; the one with the larger transaction num
     136   last page in use u64
     144   number of the transaction that wrote the page, u64
 
-A file may be shorter than its last page says: pages that one transaction took and freed again are never written. They are free
-then, and nobody reads them. So if a file is short, the tree decides: no page of it may be behind the end.
+A file may be shorter than its last page says: pages that one transaction took and freed again are
+never written. They are free then, and nobody reads them. So if a file is short, the tree decides:
+no page of it may be behind the end.
 
-    a page      number u64, pad u16, flags u16, end of the node offsets u16, start of the nodes u16; then offsets u16 of its nodes
-    a node      u16, u16, flags u16, key size u16, key, data; the first three are a branch's page, or a leaf's data size and flags
+    a page      number u64, pad u16, flags u16, end of the node offsets u16, start of the nodes u16;
+                then offsets u16 of its nodes
+    a node      u16, u16, flags u16, key size u16, key, data; the first three are a branch's page,
+                or a leaf's data size and flags
 """
 
 from __future__ import annotations
@@ -47,7 +52,10 @@ class Meta:
 
 
 def check_whole(folder: str) -> int:
-    """Raise if the data file in `folder` is missing, empty or cut off. Returns how long it should be, or 0 if it is not too short."""
+    """Raise if the data file in `folder` is missing, empty or cut off.
+
+    Returns how long it should be, or 0 if it is not too short.
+    """
     path = os.path.join(folder, DATA)
     try:
         with open(path, "rb") as file:
@@ -55,13 +63,16 @@ def check_whole(folder: str) -> int:
     except FileNotFoundError:
         raise StoreError(f"{path} is missing, a part of this store is lost. {RESTORE}") from None
     except OSError as error:
-        raise StoreError(f"{path} cannot be read: {error.strerror}. Check its rights and its disk") from error
+        raise StoreError(
+            f"{path} cannot be read: {error.strerror}. Check its rights and its disk"
+        ) from error
 
 
 def _missing_bytes(file: BinaryIO, path: str) -> int:
     while True:
         meta = _newest_meta(file)
-        size = os.fstat(file.fileno()).st_size  # after the meta page: a writer lengthens the file first
+        # after the meta page: a writer lengthens the file first
+        size = os.fstat(file.fileno()).st_size
         if size == 0:
             raise StoreError(f"{path} is empty, a part of this store is lost. {RESTORE}")
         if meta is None or size >= (meta.last_page + 1) * meta.page_size:
@@ -70,7 +81,9 @@ def _missing_bytes(file: BinaryIO, path: str) -> int:
             return (meta.last_page + 1) * meta.page_size
         if _newest_meta(file) == meta:  # else a writer was at work
             needed = (meta.last_page + 1) * meta.page_size
-            raise StoreError(f"{path} is cut off: it has {size:,} bytes and should have {needed:,}. {RESTORE}")
+            raise StoreError(
+                f"{path} is cut off: it has {size:,} bytes and should have {needed:,}. {RESTORE}"
+            )
 
 
 def _newest_meta(file: BinaryIO) -> Meta | None:
@@ -92,7 +105,10 @@ def _read_meta(file: BinaryIO, start: int) -> Meta | None:
 
 
 def _is_within(file: BinaryIO, meta: Meta, pages: int) -> bool:
-    """Whether all pages of the trees are among the first `pages`. Level by level, so that a cut is found before leaves are read."""
+    """Whether all pages of the trees are among the first `pages`.
+
+    Level by level, so that a cut is found before leaves are read.
+    """
     level = [root for root in meta.roots if root != _NONE]
     while level:
         if max(level) >= pages:
@@ -122,11 +138,18 @@ def _references(page: bytes, page_size: int) -> Iterator[tuple[int, bool]]:
         elif flags & _LEAF and more & _LARGE:
             data = start + _NODE.size + key
             size = low | high << 16
-            yield int.from_bytes(page[data : data + 8], "little") + (_PAGE.size - 1 + size) // page_size, True
+            yield (
+                int.from_bytes(page[data : data + 8], "little")
+                + (_PAGE.size - 1 + size) // page_size,
+                True,
+            )
 
 
 def lengthen(folder: str, size: int) -> None:
-    """Make the data file as long as it should be. The caller has LMDB's write lock, so nobody else changes its length."""
+    """Make the data file as long as it should be.
+
+    The caller has LMDB's write lock, so nobody else changes its length.
+    """
     with open(os.path.join(folder, DATA), "r+b") as file:
         if os.fstat(file.fileno()).st_size < size:
             os.truncate(file.fileno(), size)

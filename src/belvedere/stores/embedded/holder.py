@@ -1,9 +1,11 @@
 """Who holds an environment's write lock, so that a stopped holder can be ended (rule R10).
 
-LMDB recovers the lock of a dead process, but a stopped one keeps all writers waiting without a time limit. So beside
-each environment stands a small file; each process has an entry of its own in it, so entries need no lock:
+LMDB recovers the lock of a dead process, but a stopped one keeps all writers waiting without a time
+limit. So beside each environment stands a small file; each process has an entry of its own in it,
+so entries need no lock:
 
-    pid u64, start time of the process (ticks after boot) u64, when the write transaction began f64 (0: holds none), zero u64
+    pid u64, start time of the process (ticks after boot) u64, when the write transaction began f64
+    (0: holds none), zero u64
 
 Times are those of the monotonic clock, which all processes of a machine share.
 """
@@ -27,7 +29,10 @@ _NAME = "holder"
 
 
 class Holder:
-    """This process's entry. With more processes than entries the surplus ones are simply not watched."""
+    """This process's entry.
+
+    With more processes than entries the surplus ones are simply not watched.
+    """
 
     def __init__(self, folder: str) -> None:
         fd = os.open(os.path.join(folder, _NAME), os.O_RDWR | os.O_CREAT, 0o644)
@@ -38,7 +43,8 @@ class Holder:
             self._map = mmap.mmap(fd, _ENTRIES * _ENTRY.size)
             at = self._claim()
         finally:
-            fcntl.flock(fd, fcntl.LOCK_UN)  # closing would not do it: the map keeps a copy of the descriptor
+            # closing would not do it: the map keeps a copy of the descriptor
+            fcntl.flock(fd, fcntl.LOCK_UN)
             os.close(fd)
         self._at = None if at is None else at + 16
 
@@ -66,7 +72,9 @@ class Holder:
 
 
 def end_stuck(folder: str | Path, deadline_seconds: float) -> list[int]:
-    """Kill the processes, other than this one, that have held the write lock longer than allowed; return their ids."""
+    """Kill the processes, other than this one, that have held the write lock longer than allowed;
+    return their ids.
+    """
     try:
         with open(os.path.join(folder, _NAME), "rb") as file:
             entries = file.read()
@@ -74,11 +82,19 @@ def end_stuck(folder: str | Path, deadline_seconds: float) -> list[int]:
         return []
     ended = []
     now = time.monotonic()
-    for pid, started, began, _ in _ENTRY.iter_unpack(entries[: len(entries) // _ENTRY.size * _ENTRY.size]):
-        if began and now - began > deadline_seconds and pid != os.getpid() and start_time(pid) == started:
+    for pid, started, began, _ in _ENTRY.iter_unpack(
+        entries[: len(entries) // _ENTRY.size * _ENTRY.size]
+    ):
+        if (
+            began
+            and now - began > deadline_seconds
+            and pid != os.getpid()
+            and start_time(pid) == started
+        ):
             try:
                 os.kill(pid, signal.SIGKILL)
-            except (ProcessLookupError, PermissionError):  # it ended by itself, or belongs to somebody else
+            except (ProcessLookupError, PermissionError):
+                # it ended by itself, or belongs to somebody else
                 continue
             ended.append(pid)
     return ended

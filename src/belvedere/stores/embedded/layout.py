@@ -1,4 +1,5 @@
-"""The directory of a store: how it is made, brought to a new format, and found again after a crash in the middle of either.
+"""The directory of a store: how it is made, brought to a new format, and found again after a crash
+in the middle of either.
 
     format.json          format version, slot count, the store's id; it is there when all parts are
     format.json.new      the same, while parts are being made or marked
@@ -39,7 +40,9 @@ class Format:
 
 
 def prepare(folder: Path, wanted: int | None) -> Format:
-    """The format of the store in `folder`, after making it a store if it is empty or missing, and of this format if it is of the last."""
+    """The format of the store in `folder`, after making it a store if it is empty or missing, and
+    of this format if it is of the last.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with _locked(folder):
@@ -49,7 +52,9 @@ def prepare(folder: Path, wanted: int | None) -> Format:
             if found.version < FORMAT:
                 found = _migrate(folder, found.slots)
     except OSError as error:
-        raise StoreError(f"{folder} cannot be opened as a store: {error.strerror or error}") from error
+        raise StoreError(
+            f"{folder} cannot be opened as a store: {error.strerror or error}"
+        ) from error
     return found
 
 
@@ -59,7 +64,10 @@ def read_format(folder: Path) -> Format:
     except (ValueError, KeyError, TypeError) as error:
         raise StoreError(f"{folder / FORMAT_FILE} is damaged ({error}). {RESTORE}") from error
     if found.version not in (2, FORMAT):
-        other = f"{folder} has format {found.version}, this version of Belvedere reads formats 2 and {FORMAT}"
+        other = (
+            f"{folder} has format {found.version}, this version of Belvedere reads formats 2 and"
+            f" {FORMAT}"
+        )
         raise StoreError(f"{other}: use the version that wrote it")
     return found
 
@@ -74,7 +82,9 @@ def _parsed(content: bytes) -> Format:
 
 @contextlib.contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Two processes may create one store at the same time; the directory itself is the lock, so no file is left behind."""
+    """Two processes may create one store at the same time; the directory itself is the lock, so no
+    file is left behind.
+    """
     fd = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX)
@@ -88,10 +98,15 @@ def _create(folder: Path, slots: int) -> None:
     ours = {"catalog", "base", "slots"}
     begun = _begun(folder)
     if others and others <= ours and begun is None:
-        raise StoreError(f"{folder / FORMAT_FILE} is missing, a part of this store is lost. {RESTORE}")
+        raise StoreError(
+            f"{folder / FORMAT_FILE} is missing, a part of this store is lost. {RESTORE}"
+        )
     if others - ours:
         strange = min(others - ours)
-        raise StoreError(f"{folder} is not empty and not a Belvedere store (it has {strange!r}): choose an empty or new directory")
+        raise StoreError(
+            f"{folder} is not empty and not a Belvedere store (it has {strange!r}): choose an empty"
+            " or new directory"
+        )
     made = begun or _begin(folder, slots)
     for part in parts.names(made.slots):
         _make(folder / part, made.id, part, fresh=True)
@@ -102,14 +117,17 @@ def _begun(folder: Path) -> Format | None:
     """What a crash left behind: parts may have been made for it."""
     try:
         return _parsed((folder / _NEW).read_bytes())
-    except (FileNotFoundError, ValueError, KeyError, TypeError):  # none, or a half one: it is whole on disk before a part is made
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        # none, or a half one: it is whole on disk before a part is made
         return None
 
 
 def _begin(folder: Path, slots: int) -> Format:
     made = Format(FORMAT, slots, uuid.uuid4().hex)
     with (folder / _NEW).open("w", encoding="utf-8") as file:
-        json.dump({"belvedere": "embedded store", "format": FORMAT, "slots": slots, "id": made.id}, file)
+        json.dump(
+            {"belvedere": "embedded store", "format": FORMAT, "slots": slots, "id": made.id}, file
+        )
         file.flush()
         os.fsync(file.fileno())
     _sync(folder)
@@ -132,15 +150,23 @@ def _sync(folder: Path) -> None:
 
 
 def _make(path: Path, store: str, part: str, fresh: bool) -> None:
-    """Mark an environment as a part of a store, after making it if it is a fresh one. Once more is no harm."""
+    """Mark an environment as a part of a store, after making it if it is a fresh one.
+
+    Once more is no harm.
+    """
     path.mkdir(parents=True, exist_ok=True)
     if not fresh:
         files.check_whole(str(path))
     size = (path / DATA).stat().st_size if (path / DATA).exists() else 0
     try:
-        with lmdb.open(str(path), map_size=size + _ROOM) as environment, environment.begin(write=True) as transaction:
+        with (
+            lmdb.open(str(path), map_size=size + _ROOM) as environment,
+            environment.begin(write=True) as transaction,
+        ):
             found = parts.owner(transaction)
-            if found not in (None, f"{store} {part}") or (found is None and fresh and not parts.is_blank(transaction)):
+            if found not in (None, f"{store} {part}") or (
+                found is None and fresh and not parts.is_blank(transaction)
+            ):
                 raise StoreError(f"{path} has content that this store did not write. {RESTORE}")
             if found is None:
                 parts.claim(transaction, store, part)
@@ -162,7 +188,10 @@ def _migrate(folder: Path, slots: int) -> Format:
 
 
 def _lost(folder: Path, missing: list[str]) -> str | None:
-    """Of parts that are not there one that had content. Epochs that were committed tell what must have been in use."""
+    """Of parts that are not there one that had content.
+
+    Epochs that were committed tell what must have been in use.
+    """
     if "catalog" in missing:
         return "catalog"
     epochs = _committed(folder / "catalog")
@@ -175,9 +204,20 @@ def _committed(path: Path) -> int:
     """How many manifests of epochs a catalog has, as far as they matter here."""
     files.check_whole(str(path))
     try:
-        with lmdb.open(str(path), map_size=_ROOM, readonly=True) as environment, environment.begin() as transaction:
+        with (
+            lmdb.open(str(path), map_size=_ROOM, readonly=True) as environment,
+            environment.begin() as transaction,
+        ):
             cursor = transaction.cursor()
-            keys = cursor.iternext(keys=True, values=False) if cursor.set_range(b"commit/") else iter(())
-            return sum(1 for _, key in zip(range(_EPOCHS + 1), keys, strict=False) if key.startswith(b"commit/"))
+            keys = (
+                cursor.iternext(keys=True, values=False)
+                if cursor.set_range(b"commit/")
+                else iter(())
+            )
+            return sum(
+                1
+                for _, key in zip(range(_EPOCHS + 1), keys, strict=False)
+                if key.startswith(b"commit/")
+            )
     except lmdb.Error as error:
         raise translated(str(path), error) from error

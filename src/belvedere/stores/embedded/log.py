@@ -1,11 +1,14 @@
 """The change log: blocks under the position of their first operation.
 
-    00000000 'm' "end"             end of the log, trim point, number of the catalog that its writer saw (`parts.py`; u64 each)
-    00000000 'm' "table" u32       position after the last operation on a table, and its rows if they are known (u64 each;
-                                   or that it was dropped: `dropping.py`)
-    00000000 'l' position u64      a block: keys, values, and before-images if the table is written with them
+    00000000 'm' "end"             end of the log, trim point, number of the catalog that its writer
+                                   saw (`parts.py`; u64 each)
+    00000000 'm' "table" u32       position after the last operation on a table, and its rows if
+                                   they are known (u64 each; or that it was dropped: `dropping.py`)
+    00000000 'l' position u64      a block: keys, values, and before-images if the table is written
+                                   with them
 
-Everything but reading and decoding a block works on keys alone: a block ends where the next one begins.
+Everything but reading and decoding a block works on keys alone: a block ends where the next one
+begins.
 """
 
 from __future__ import annotations
@@ -58,21 +61,41 @@ def table_end(transaction: Transaction, table: TableId) -> Position:
 
 
 def table_rows(transaction: Transaction, table: TableId) -> int | None:
-    """How many rows a table has; not known once it was written without looking at the rows before."""
+    """How many rows a table has; not known once it was written without
+    looking at the rows before.
+    """
     stored = transaction.get(TABLE + table.to_bytes(4, "big"))
     if stored is None:
         return 0
-    return int(_TABLE_END_AND_ROWS.unpack(stored)[1]) if len(stored) == _TABLE_END_AND_ROWS.size else None
+    return (
+        int(_TABLE_END_AND_ROWS.unpack(stored)[1])
+        if len(stored) == _TABLE_END_AND_ROWS.size
+        else None
+    )
 
 
-def append(transaction: Transaction, table: TableId, rows: int, block: bytes, catalog: int, growth: int | None = None) -> Position:
-    """Put a block at the end; returns the new end. `growth` is by how many rows the table has grown, if that is known."""
+def append(
+    transaction: Transaction,
+    table: TableId,
+    rows: int,
+    block: bytes,
+    catalog: int,
+    growth: int | None = None,
+) -> Position:
+    """Put a block at the end; returns the new end.
+
+    `growth` is by how many rows the table has grown, if that is known.
+    """
     end, trimmed = ends(transaction)
     transaction.put(key_of(end), block)
     end += rows
     transaction.put(_END, _ENDS_AND_SEEN.pack(end, trimmed, catalog))
     known = None if growth is None else table_rows(transaction, table)
-    entry = _TABLE_END.pack(end) if known is None or growth is None else _TABLE_END_AND_ROWS.pack(end, known + growth)
+    entry = (
+        _TABLE_END.pack(end)
+        if known is None or growth is None
+        else _TABLE_END_AND_ROWS.pack(end, known + growth)
+    )
     transaction.put(TABLE + table.to_bytes(4, "big"), entry)
     return end
 
@@ -81,7 +104,9 @@ def check_trim(transaction: Transaction, position: Position) -> Position:
     """The end of the log, if it can be read from `position` on."""
     end, trimmed = ends(transaction)
     if position < trimmed:
-        raise Stale(f"the log was trimmed to {trimmed}: position {position} cannot be read any more")
+        raise Stale(
+            f"the log was trimmed to {trimmed}: position {position} cannot be read any more"
+        )
     return end
 
 
@@ -94,14 +119,27 @@ def read(environment: Environment, low: Position, high: Position) -> Iterator[Lo
             return
         for start, value in found:
             if start != position:
-                raise StoreError(f"the log is damaged: there is no block at {position}. Restore the store from a backup")
+                raise StoreError(
+                    f"the log is damaged: there is no block at {position}. Restore the store from a"
+                    " backup"
+                )
             table, time, columns = blocks.decode(value)
-            block = LogBlock(STREAM, start, table, time, columns[0], columns[1], columns[2] if len(columns) > 2 else None)
+            block = LogBlock(
+                STREAM,
+                start,
+                table,
+                time,
+                columns[0],
+                columns[1],
+                columns[2] if len(columns) > 2 else None,
+            )
             position = block.end
             yield block
 
 
-def _read_some(transaction: Transaction, low: Position, high: Position) -> list[tuple[Position, bytes]]:
+def _read_some(
+    transaction: Transaction, low: Position, high: Position
+) -> list[tuple[Position, bytes]]:
     check_trim(transaction, low)
     found: list[tuple[Position, bytes]] = []
     size = 0
@@ -129,14 +167,17 @@ def cut(transaction: Transaction, low: Position, rows: int) -> Position:
         after = end
     if after == target and after > low:
         return after
-    before = _boundary(cursor.key()) if cursor.prev() else None  # the block that contains the target begins here
+    # the block that contains the target begins here
+    before = _boundary(cursor.key()) if cursor.prev() else None
     if before is not None and before > low:
         return before
     return after if after > low else _next_boundary(transaction, low, end)
 
 
 def within(transaction: Transaction, low: Position, high: Position, size: int) -> Position:
-    """The boundary up to which blocks from `low` on have at most `size` bytes, after one block at least. Values are not read."""
+    """The boundary up to which blocks from `low` on have at most `size` bytes, after one block at
+    least. Values are not read.
+    """
     check_trim(transaction, low)
     cursor, stop = transaction.cursor(), key_of(high)
     if cursor.set_range(key_of(low)):
@@ -161,9 +202,11 @@ def _boundary(key: bytes) -> Position | None:
 
 
 def trim_some(transaction: Transaction, position: Position, catalog: int) -> bool:
-    """Drop some blocks that end at or before `position` and raise the trim point with them; whether there were any.
+    """Drop some blocks that end at or before `position` and raise the trim point with them; whether
+    there were any.
 
-    The transaction that finds none is not for nothing: LMDB uses freed pages again from the second transaction on.
+    The transaction that finds none is not for nothing: LMDB uses freed pages again from the second
+    transaction on.
     """
     end, trimmed = ends(transaction)
     before, cursor = trimmed, transaction.cursor()

@@ -5,11 +5,12 @@ An LMDB file begins with two meta pages; a commit writes one of them, in turn. I
     16    magic u32, version u32, address, map size, the roots of two databases, last page
     144   number of the transaction that wrote the page, u64
 
-Both pages are mapped, as LMDB itself maps them; the larger number is the last transaction's. LMDB's own call tells it too, ten
-times slower; it is used if the pages do not look as expected.
+Both pages are mapped, as LMDB itself maps them; the larger number is the last transaction's. LMDB's
+own call tells it too, ten times slower; it is used if the pages do not look as expected.
 
-A commit writes its page, waits for the disk, and only then lets readers see it. So the mark can be ahead of what a read
-transaction finds: what was read belongs to the transaction's own id, never to a mark that was taken before.
+A commit writes its page, waits for the disk, and only then lets readers see it. So the mark can be
+ahead of what a read transaction finds: what was read belongs to the transaction's own id, never to
+a mark that was taken before.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ _NUMBER_AT = 144
 
 
 def mark_of(environment: Any, path: str) -> Callable[[], int]:
-    """A function that tells the number of the last transaction of the LMDB environment, whichever process committed it."""
+    """A function that tells the number of the last transaction of the LMDB environment, whichever
+    process committed it.
+    """
 
     def last() -> int:
         return int(environment.info()["last_txnid"])
@@ -36,7 +39,9 @@ def mark_of(environment: Any, path: str) -> Callable[[], int]:
         pages = memoryview(mmap.mmap(file.fileno(), 2 * page, prot=mmap.PROT_READ))
     if any(_HEAD.unpack_from(pages, start + _HEAD_AT) != _KNOWN for start in (0, page)):
         return last
-    first, second = (pages[start + _NUMBER_AT : start + _NUMBER_AT + 8].cast("Q") for start in (0, page))
+    first, second = (
+        pages[start + _NUMBER_AT : start + _NUMBER_AT + 8].cast("Q") for start in (0, page)
+    )
     before, newest, after = last(), max(first[0], second[0]), last()
     if not before <= newest <= after:
         return last

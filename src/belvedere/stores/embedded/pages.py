@@ -1,8 +1,10 @@
-"""Pages of mapped files: what a process has touched of them counts as its memory until they are unmapped.
+"""Pages of mapped files: what a process has touched of them counts as its memory until they are
+unmapped.
 
-The system takes such pages back when it needs room, so nothing is wrong with them. But a worker that goes through a log of many
-gigabytes would seem to need as many, and whoever watches or limits resident memory takes it for a leak. So workers unmap
-between two tasks what they have of the store's files. It stays in the system's cache, and comes back page by page.
+The system takes such pages back when it needs room, so nothing is wrong with them. But a worker
+that goes through a log of many gigabytes would seem to need as many, and whoever watches or limits
+resident memory takes it for a leak. So workers unmap between two tasks what they have of the
+store's files. It stays in the system's cache, and comes back page by page.
 """
 
 from __future__ import annotations
@@ -17,7 +19,9 @@ _PAGE = mmap.PAGESIZE
 
 
 def unmap(folders: Collection[str]) -> bool:
-    """Give back the mapped pages of the LMDB files in these folders if they are many; whether they were."""
+    """Give back the mapped pages of the LMDB files in these folders if they are many; whether they
+    were.
+    """
     if _resident() < _ALLOWED:
         return False
     libc = ctypes.CDLL(None, use_errno=True)

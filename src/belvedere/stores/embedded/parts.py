@@ -1,18 +1,21 @@
 """That the parts of a store belong together, and that all of them are from one time.
 
-Every environment says of which store it is, and which part of it. LMDB numbers the transactions of an environment; these
-numbers are clocks. Each transaction of the catalog notes the numbers of all other parts, and each transaction of another part that
-depends on the catalog notes the catalog's number:
+Every environment says of which store it is, and which part of it. LMDB numbers the transactions of
+an environment; these numbers are clocks. Each transaction of the catalog notes the numbers of all
+other parts, and each transaction of another part that depends on the catalog notes the catalog's
+number:
 
     00000000 'm' "store"     the store's id and the part's name
     00000000 'm' "parts"     in the catalog: the number of every other part
     the log's ends, a slot's floors: the number of the catalog
 
-Parts of different times are then refused unless they are a consistent cut, that is a state in which a crash could have left
-the store: no part has seen a catalog that is not there yet, and the catalog has seen no part that is not there yet. What parts tell each
-other goes through the catalog: an epoch reads the log as far as its intent says, and state that a commit has confirmed.
+Parts of different times are then refused unless they are a consistent cut, that is a state in which
+a crash could have left the store: no part has seen a catalog that is not there yet, and the catalog
+has seen no part that is not there yet. What parts tell each other goes through the catalog: an
+epoch reads the log as far as its intent says, and state that a commit has confirmed.
 
-Numbers that are noted belong to transactions that are on disk, so no loss of power makes them wrong.
+Numbers that are noted belong to transactions that are on disk, so no loss of power makes them
+wrong.
 """
 
 from __future__ import annotations
@@ -53,7 +56,12 @@ def is_blank(transaction: Transaction) -> bool:
 def note(transaction: Transaction, others: Sequence[Environment]) -> None:
     """In a transaction of the catalog: how far the other parts are. What is noted only grows."""
     before = noted(transaction) or [0] * len(others)
-    transaction.put(_PARTS, b"".join(_NUMBER.pack(max(each.number(), old)) for each, old in zip(others, before, strict=True)))
+    transaction.put(
+        _PARTS,
+        b"".join(
+            _NUMBER.pack(max(each.number(), old)) for each, old in zip(others, before, strict=True)
+        ),
+    )
 
 
 def noted(transaction: Transaction) -> list[int]:
@@ -62,7 +70,10 @@ def noted(transaction: Transaction) -> list[int]:
 
 
 def check(folder: str, store: str, environments: Sequence[Environment]) -> None:
-    """Raise unless all parts are of this store, and from one time. Other processes may write meanwhile: clocks only go on."""
+    """Raise unless all parts are of this store, and from one time.
+
+    Other processes may write meanwhile: clocks only go on.
+    """
     found = names(len(environments) - 2)
     for name, environment in zip(found, environments, strict=True):
         _check_owner(folder, store, name, environment.read(owner))
@@ -83,7 +94,10 @@ def _check_owner(folder: str, store: str, name: str, found: str | None) -> None:
     if found == f"{store} {name}":
         return
     if found is None:
-        raise StoreError(f"{path} has no mark of this store: it was made anew, or is from before this store. {RESTORE}")
+        raise StoreError(
+            f"{path} has no mark of this store: it was made anew, or is from before this store."
+            f" {RESTORE}"
+        )
     other, _, place = found.partition(" ")
     if other == store:
         raise StoreError(f"{path} is {place} of this store, in the wrong place. {RESTORE}")

@@ -1,7 +1,8 @@
 """Records under many prefixes: one cursor over all of them, a batch at a time.
 
-Cost: one seek per prefix, and few records read in vain. LMDB does not say where a prefix ends, so records are taken in pieces
-of about as many as the prefix before had. What was read beyond the end of a prefix often belongs to the next one, and is used.
+Cost: one seek per prefix, and few records read in vain. LMDB does not say where a prefix ends, so
+records are taken in pieces of about as many as the prefix before had. What was read beyond the end
+of a prefix often belongs to the next one, and is used.
 """
 
 from __future__ import annotations
@@ -13,18 +14,33 @@ from typing import TypeAlias
 
 from belvedere.libraries import np, npt, pa, pc
 from belvedere.stores.embedded.environment import Transaction
-from belvedere.stores.embedded.records import CHUNK_BYTES, LAST, LONGEST, SLICE_END, Overlay, binary, next_piece, prefixed, read_chunk, seek
+from belvedere.stores.embedded.records import (
+    CHUNK_BYTES,
+    LAST,
+    LONGEST,
+    SLICE_END,
+    Overlay,
+    binary,
+    next_piece,
+    prefixed,
+    read_chunk,
+    seek,
+)
 
-Found: TypeAlias = "tuple[npt.NDArray[np.int64], pa.BinaryArray, pa.BinaryArray]"  # numbers of prefixes, keys, values
+# numbers of prefixes, keys, values
+Found: TypeAlias = "tuple[npt.NDArray[np.int64], pa.BinaryArray, pa.BinaryArray]"
 
-_FEWEST, _FIRST, _MOST = 4, 16, 1024  # records in a piece; more tuples at a time would keep the GC busy
+# records in a piece; more tuples at a time would keep the GC busy
+_FEWEST, _FIRST, _MOST = 4, 16, 1024
 _GROWTH = 8
 
 
 class Walk:
-    """Where the reading stands: before `low`, under prefix number `at`, of which `taken` records have been given out.
+    """Where the reading stands: before `low`, under prefix number `at`, of which `taken` records
+    have been given out.
 
-    It is a place between keys, not a cursor: other attempts may commit between two batches, and each batch has its overlay.
+    It is a place between keys, not a cursor: other attempts may commit between two batches, and
+    each batch has its overlay.
     """
 
     def __init__(self, table: int, prefixes: pa.BinaryArray, limit: int | None) -> None:
@@ -55,12 +71,20 @@ class Walk:
                 else:
                     self._at = len(self._prefixes)
         runs = np.array(self._runs, np.int64).reshape(-1, 2)
-        return np.repeat(runs[:, 0], runs[:, 1]), pc.binary_slice(binary(self._keys), 4, SLICE_END), binary(self._values)
+        return (
+            np.repeat(runs[:, 0], runs[:, 1]),
+            pc.binary_slice(binary(self._keys), 4, SLICE_END),
+            binary(self._values),
+        )
 
     def _stretch(self, items: Iterator[tuple[bytes, bytes]], count: int) -> None:
-        """Take records from the cursor until `count` are there, or until the next wanted one is to be sought."""
+        """Take records from the cursor until `count` are there, or until the next wanted one is to
+        be sought.
+        """
         while not self.done and (room := count - len(self._keys)) and self._room > 0:
-            size = next_piece(self._size, room, self._room, CHUNK_BYTES - self._room, len(self._keys))
+            size = next_piece(
+                self._size, room, self._room, CHUNK_BYTES - self._room, len(self._keys)
+            )
             piece = list(islice(items, size))
             keys, values = [key for key, _ in piece], [value for _, value in piece]
             if not self._use(keys, values):
@@ -70,7 +94,10 @@ class Walk:
             self._size = min(self._size * _GROWTH, _MOST)
 
     def _use(self, keys: list[bytes], values: list[bytes]) -> bool:
-        """Give out what is wanted of a piece. Whether the rest of the prefix goes on just behind the piece."""
+        """Give out what is wanted of a piece.
+
+        Whether the rest of the prefix goes on just behind the piece.
+        """
         start = 0
         while keys and not self.done and self._low <= keys[-1]:
             start = bisect_left(keys, self._low, start)
@@ -86,7 +113,9 @@ class Walk:
         return not keys
 
     def _merge(self, transaction: Transaction, count: int, overlay: Overlay) -> None:
-        """The same for one prefix under an overlay: an attempt of this epoch has been here before, which is rare."""
+        """The same for one prefix under an overlay: an attempt of this epoch has been here before,
+        which is rare.
+        """
         room = min(count - len(self._keys), self._limit - self._taken)
         keys, values, rest = read_chunk(transaction, self._low, self._end, max(room, 1), overlay)
         if len(keys) > room:

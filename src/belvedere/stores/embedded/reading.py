@@ -1,8 +1,9 @@
 """Stores that are only read: because a user wants it so, or because their files cannot be written.
 
-LMDB's lock file tells writers which pages readers still need; to be told there, a reader must write to it. Where it cannot, it reads
-without: pages that belong to transaction n stay as they are until transaction n + 3 begins, because a writer leaves alone what the
-last two have freed. So what was read is right if after reading no more than transaction n + 1 is there, and is read again if not.
+LMDB's lock file tells writers which pages readers still need; to be told there, a reader must write
+to it. Where it cannot, it reads without: pages that belong to transaction n stay as they are until
+transaction n + 3 begins, because a writer leaves alone what the last two have freed. So what was
+read is right if after reading no more than transaction n + 1 is there, and is read again if not.
 """
 
 from __future__ import annotations
@@ -33,12 +34,19 @@ def why_not_writable(folder: Path, slots: int) -> str:
             place = path if path.exists() else path.parent
             if place.exists() and not os.access(place, os.W_OK):
                 is_mount = os.statvfs(place).f_flag & os.ST_RDONLY
-                return f"{folder} is on a read-only mount" if is_mount else f"there is no right to write {place}"
+                return (
+                    f"{folder} is on a read-only mount"
+                    if is_mount
+                    else f"there is no right to write {place}"
+                )
     return ""
 
 
 class ReadOnly:
-    """An environment of which only reads are allowed. Another object of this process may have it to write."""
+    """An environment of which only reads are allowed.
+
+    Another object of this process may have it to write.
+    """
 
     def __init__(self, environment: Environment, why: str) -> None:
         self._environment, self._why = environment, why
@@ -83,9 +91,12 @@ class UnlockedEnvironment(ReadingEnvironment):
         number = transaction.id()
         try:
             result = body(transaction)
-        except Exception as error:  # whatever it was: pages that were overwritten can look like anything
+        except Exception as error:
+            # whatever it was: pages that were overwritten can look like anything
             self._check(number)
-            raise translated(self.path, error) if isinstance(error, lmdb.Error) else error from error
+            raise (
+                translated(self.path, error) if isinstance(error, lmdb.Error) else error
+            ) from error
         self._check(number)
         return result
 
@@ -96,10 +107,17 @@ class UnlockedEnvironment(ReadingEnvironment):
 
 class _Overtaken(StoreError):
     def __init__(self, path: str) -> None:
-        why = f"{path} was written while it was read, and without the right to write its lock file that cannot be prevented"
-        super().__init__(f"{why}: try again, or ask for the right to write {os.path.join(path, LOCK)}")
+        why = (
+            f"{path} was written while it was read, and without the right to write its lock file"
+            " that cannot be prevented"
+        )
+        super().__init__(
+            f"{why}: try again, or ask for the right to write {os.path.join(path, LOCK)}"
+        )
 
 
 def kind_of(path: str) -> type[Environment]:
     """How an environment that is only read is opened."""
-    return ReadingEnvironment if os.access(os.path.join(path, LOCK), os.W_OK) else UnlockedEnvironment
+    return (
+        ReadingEnvironment if os.access(os.path.join(path, LOCK), os.W_OK) else UnlockedEnvironment
+    )

@@ -1,4 +1,5 @@
-"""Records of one table in an LMDB transaction: many at once, ranges in chunks, and the undo overlay laid over them.
+"""Records of one table in an LMDB transaction: many at once, ranges in chunks, and the undo overlay
+laid over them.
 
 A chunk is read in one go, and no transaction is held while the consumer works on it.
 """
@@ -18,7 +19,8 @@ from belvedere.stores.embedded import blocks
 from belvedere.stores.embedded.environment import MAX_KEY, Transaction
 
 Batch: TypeAlias = "tuple[pa.BinaryArray, pa.BinaryArray]"
-Chunk = tuple[list[bytes], list[bytes], bytes | None]  # full keys, values, and where the rest begins (None: there is no rest)
+# full keys, values, and where the rest begins (None: there is no rest)
+Chunk = tuple[list[bytes], list[bytes], bytes | None]
 ReadChunk = Callable[[bytes, bytes, int], Chunk]  # of [low, high), at most so many stored records
 
 LONGEST = MAX_KEY + 4
@@ -43,27 +45,43 @@ def bounds(table: int, low: bytes, high: bytes | None) -> tuple[bytes, bytes]:
 
 
 def prefixed(table: int, keys: pa.BinaryArray) -> pa.BinaryArray:
-    return pc.binary_join_element_wise(pa.scalar(prefix(table), pa.binary()), keys, pa.scalar(b"", pa.binary()))
+    return pc.binary_join_element_wise(
+        pa.scalar(prefix(table), pa.binary()), keys, pa.scalar(b"", pa.binary())
+    )
 
 
 def check_key(key: bytes) -> None:
     if len(key) > MAX_KEY:
-        raise SchemaError(f"a key of {len(key)} bytes is too long: encoded keys have at most {MAX_KEY} bytes in this store")
+        raise SchemaError(
+            f"a key of {len(key)} bytes is too long: encoded keys have at most {MAX_KEY} bytes in"
+            " this store"
+        )
 
 
 def check_columns(*columns: pa.BinaryArray) -> None:
-    """Blocks take Arrow's buffers as they are, so another type (large_binary, string) would be stored as nonsense."""
+    """Blocks take Arrow's buffers as they are, so another type (large_binary, string) would be
+    stored as nonsense.
+    """
     for column in columns:
         if not isinstance(column, pa.BinaryArray):
-            raise SchemaError(f"a store takes arrays of type binary, not {getattr(column, 'type', type(column))}: cast them first")
+            raise SchemaError(
+                f"a store takes arrays of type binary, not {getattr(column, 'type', type(column))}:"
+                " cast them first"
+            )
         if len(column) != len(columns[0]):
-            raise SchemaError(f"{len(columns[0])} keys but {len(column)} values: give one value, or NULL, for each key")
+            raise SchemaError(
+                f"{len(columns[0])} keys but {len(column)} values: give one value, or NULL, for"
+                " each key"
+            )
 
 
 def check_keys(keys: pa.BinaryArray) -> None:
     longest = pc.max(pc.binary_length(keys)).as_py() or 0
     if longest > MAX_KEY:
-        raise SchemaError(f"a key of {longest} bytes is too long: encoded keys have at most {MAX_KEY} bytes in this store")
+        raise SchemaError(
+            f"a key of {longest} bytes is too long: encoded keys have at most {MAX_KEY} bytes in"
+            " this store"
+        )
     if keys.null_count:
         raise SchemaError("a key is NULL: every record needs a key")
 
@@ -90,7 +108,9 @@ class Overlay:
         return self._keys[bisect_left(self._keys, low) : bisect_left(self._keys, high)]
 
 
-def get_many(transaction: Transaction, table: int, keys: pa.BinaryArray, overlay: Overlay | None) -> pa.BinaryArray:
+def get_many(
+    transaction: Transaction, table: int, keys: pa.BinaryArray, overlay: Overlay | None
+) -> pa.BinaryArray:
     get = transaction.get
     full = prefixed(table, keys).to_pylist()
     try:
@@ -104,18 +124,26 @@ def get_many(transaction: Transaction, table: int, keys: pa.BinaryArray, overlay
 
 
 def seek(cursor: Any, key: bytes) -> bool:
-    """Go to the first stored key at or after `key`, which may be one byte longer than LMDB takes."""
+    """Go to the first stored key at or after `key`, which may be one
+    byte longer than LMDB takes.
+    """
     found: bool = cursor.set_range(key[:LONGEST])
     if found and len(key) > LONGEST and cursor.key() == key[:LONGEST]:
         found = cursor.next()
     return found
 
 
-def read_chunk(transaction: Transaction, low: bytes, high: bytes, count: int, overlay: Overlay | None) -> Chunk:
-    """The first `count` stored records of [low, high) by full key, as the overlay changes them, and the `low` of the rest."""
+def read_chunk(
+    transaction: Transaction, low: bytes, high: bytes, count: int, overlay: Overlay | None
+) -> Chunk:
+    """The first `count` stored records of [low, high) by full key, as the overlay changes them, and
+    the `low` of the rest.
+    """
     with transaction.cursor() as cursor:
         found = seek(cursor, low)
-        keys, values, more = _take(cursor.iternext(), count, lambda key: key >= high) if found else ([], [], False)
+        keys, values, more = (
+            _take(cursor.iternext(), count, lambda key: key >= high) if found else ([], [], False)
+        )
     rest = keys[-1] + b"\0" if more else None
     if keys and keys[-1] >= high:
         end = bisect_left(keys, high)
@@ -123,11 +151,15 @@ def read_chunk(transaction: Transaction, low: bytes, high: bytes, count: int, ov
     return *_overlaid(keys, values, overlay, low, rest or high), rest
 
 
-def read_chunk_reverse(transaction: Transaction, low: bytes, high: bytes, count: int, overlay: Overlay | None) -> Chunk:
+def read_chunk_reverse(
+    transaction: Transaction, low: bytes, high: bytes, count: int, overlay: Overlay | None
+) -> Chunk:
     """The last `count` stored records of [low, high), last first, and the `high` of the rest."""
     with transaction.cursor() as cursor:
         found = cursor.prev() if seek(cursor, high) else cursor.last()
-        keys, values, more = _take(cursor.iterprev(), count, lambda key: key < low) if found else ([], [], False)
+        keys, values, more = (
+            _take(cursor.iterprev(), count, lambda key: key < low) if found else ([], [], False)
+        )
     rest = keys[-1] if more else None
     keys.reverse()
     values.reverse()
@@ -138,8 +170,11 @@ def read_chunk_reverse(transaction: Transaction, low: bytes, high: bytes, count:
     return keys[::-1], values[::-1], rest
 
 
-def _take(items: Iterator[tuple[bytes, bytes]], count: int, outside: Callable[[bytes], bool]) -> tuple[list[bytes], list[bytes], bool]:
-    """At most `count` items and about `CHUNK_BYTES`, and whether there may be more; a few too many if the range ends before.
+def _take(
+    items: Iterator[tuple[bytes, bytes]], count: int, outside: Callable[[bytes], bool]
+) -> tuple[list[bytes], list[bytes], bool]:
+    """At most `count` items and about `CHUNK_BYTES`, and whether there may be more; a few too many
+    if the range ends before.
 
     In pieces: millions of tuples would keep the GC busy.
     """
@@ -159,12 +194,18 @@ def _take(items: Iterator[tuple[bytes, bytes]], count: int, outside: Callable[[b
 
 
 def next_piece(wanted: int, most: int, room: int, used: int, records: int) -> int:
-    """How many records to take next, so that they fit into `room` bytes if they are as large as those before."""
+    """How many records to take next, so that they fit into `room` bytes if they are as large as
+    those before.
+    """
     return max(1, min(wanted, most, room * records // max(used, 1)))
 
 
-def _overlaid(keys: list[bytes], values: list[bytes], overlay: Overlay | None, low: bytes, high: bytes) -> tuple[list[bytes], list[bytes]]:
-    """The records of [low, high), ascending, with the values before instead of what the overlay has."""
+def _overlaid(
+    keys: list[bytes], values: list[bytes], overlay: Overlay | None, low: bytes, high: bytes
+) -> tuple[list[bytes], list[bytes]]:
+    """The records of [low, high), ascending, with the values before instead of what the overlay
+    has.
+    """
     if overlay is None:
         return keys, values
     table = low[:4]
@@ -177,17 +218,26 @@ def _overlaid(keys: list[bytes], values: list[bytes], overlay: Overlay | None, l
     return [key for key, _ in present], [value for _, value in present]
 
 
-def batches(read: ReadChunk, table: int, low: bytes, high: bytes | None, batch: int) -> Iterator[Batch]:
+def batches(
+    read: ReadChunk, table: int, low: bytes, high: bytes | None, batch: int
+) -> Iterator[Batch]:
     first, stop = bounds(table, low, high)
     start: bytes | None = first
     while start is not None and start < stop:
         keys, values, start = read(start, stop, batch)
         for at in range(0, len(keys), batch):  # an overlay can make a chunk longer than a batch
-            yield pc.binary_slice(binary(keys[at : at + batch]), 4, SLICE_END), binary(values[at : at + batch])
+            yield (
+                pc.binary_slice(binary(keys[at : at + batch]), 4, SLICE_END),
+                binary(values[at : at + batch]),
+            )
 
 
-def records(read: ReadChunk, table: int, low: bytes, high: bytes | None, reverse: bool) -> Iterator[tuple[bytes, bytes]]:
-    """One by one; the first chunks are small, because mostly the first record is all that is wanted."""
+def records(
+    read: ReadChunk, table: int, low: bytes, high: bytes | None, reverse: bool
+) -> Iterator[tuple[bytes, bytes]]:
+    """One by one; the first chunks are small, because mostly the first record is all that is
+    wanted.
+    """
     start, stop = bounds(table, low, high)
     count = _FIRST_CHUNK
     while start < stop:

@@ -1,4 +1,7 @@
-"""Shards and readers: one slot as of an epoch. Every call is one short transaction that looks at the floors first."""
+"""Shards and readers: one slot as of an epoch.
+
+Every call is one short transaction that looks at the floors first.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,10 @@ _PORTION = 100_000  # changed records after which a transaction is closed
 
 
 class _View(ABC):
-    """Records of one slot as of some epoch. Subclasses say what is laid over the newest records, or that it is too late."""
+    """Records of one slot as of some epoch.
+
+    Subclasses say what is laid over the newest records, or that it is too late.
+    """
 
     def __init__(self, environment: Environment, slot: Slot, epoch: Epoch) -> None:
         self._environment, self.slot, self.epoch = environment, slot, epoch
@@ -33,38 +39,60 @@ class _View(ABC):
 
         return self._environment.read(body)
 
-    def _reading(self, table: TableId, read: Callable[[Transaction, bytes, bytes, int, Overlay | None], Chunk]) -> ReadChunk:
+    def _reading(
+        self,
+        table: TableId,
+        read: Callable[[Transaction, bytes, bytes, int, Overlay | None], Chunk],
+    ) -> ReadChunk:
         def read_chunk(low: bytes, high: bytes, count: int) -> Chunk:
-            return self._environment.read(lambda transaction: read(transaction, low, high, count, self._overlay(transaction, table)))
+            return self._environment.read(
+                lambda transaction: read(
+                    transaction, low, high, count, self._overlay(transaction, table)
+                )
+            )
 
         return read_chunk
 
-    def _batches(self, table: TableId, low: bytes, high: bytes | None, batch: int) -> Iterator[Batch]:
+    def _batches(
+        self, table: TableId, low: bytes, high: bytes | None, batch: int
+    ) -> Iterator[Batch]:
         return records.batches(self._reading(table, records.read_chunk), table, low, high, batch)
 
 
 class EmbeddedShard(_View):
     """One attempt of an epoch in one slot."""
 
-    def __init__(self, environment: Environment, slot: Slot, epoch: Epoch, catalog: Callable[[], int]) -> None:
+    def __init__(
+        self, environment: Environment, slot: Slot, epoch: Epoch, catalog: Callable[[], int]
+    ) -> None:
         super().__init__(environment, slot, epoch)
         self._catalog = catalog
         self._overlays: dict[TableId, Overlay] = {}
         self._writes: dict[TableId, Write] = {}
 
-    def scan(self, table: TableId, low: bytes, high: bytes | None, reverse: bool = False) -> Iterator[tuple[bytes, bytes]]:
+    def scan(
+        self, table: TableId, low: bytes, high: bytes | None, reverse: bool = False
+    ) -> Iterator[tuple[bytes, bytes]]:
         read = records.read_chunk_reverse if reverse else records.read_chunk
         return records.records(self._reading(table, read), table, low, high, reverse)
 
-    def scan_batches(self, table: TableId, low: bytes, high: bytes | None, batch: int = 100_000) -> Iterator[Batch]:
+    def scan_batches(
+        self, table: TableId, low: bytes, high: bytes | None, batch: int = 100_000
+    ) -> Iterator[Batch]:
         return self._batches(table, low, high, batch)
 
     def scan_prefixes(
-        self, table: TableId, prefixes: pa.BinaryArray, limit: int | None = None, batch: int = 100_000
+        self,
+        table: TableId,
+        prefixes: pa.BinaryArray,
+        limit: int | None = None,
+        batch: int = 100_000,
     ) -> Iterator[tuple[npt.NDArray[np.int64], pa.BinaryArray, pa.BinaryArray]]:
         walk = Walk(table, prefixes, limit)
 
-        def read(transaction: Transaction) -> tuple[npt.NDArray[np.int64], pa.BinaryArray, pa.BinaryArray]:
+        def read(
+            transaction: Transaction,
+        ) -> tuple[npt.NDArray[np.int64], pa.BinaryArray, pa.BinaryArray]:
             return walk.read(transaction, batch, self._overlay(transaction, table))
 
         while True:
@@ -76,13 +104,17 @@ class EmbeddedShard(_View):
 
     def write(self, write: Write) -> None:
         if write.table in self._writes:
-            raise StoreError(f"table {write.table} is written twice in one shard: one operator owns a table")
+            raise StoreError(
+                f"table {write.table} is written twice in one shard: one operator owns a table"
+            )
         records.check_columns(write.keys, write.values, write.before)
         records.check_keys(write.keys)
         self._writes[write.table] = write
 
     def commit(self) -> None:
-        """Small tables together, large ones each in a transaction of its own: records as Python wants them take much memory."""
+        """Small tables together, large ones each in a transaction of its own: records as Python
+        wants them take much memory.
+        """
         if not self._writes:
             self._environment.read(self._floors)
         portion: list[_Prepared] = []
@@ -105,10 +137,16 @@ class EmbeddedShard(_View):
         self._writes = {}
 
     def _floors(self, transaction: Transaction) -> tuple[Epoch, Epoch]:
-        """R1 and R3. A history floor at e means that e-1 cannot be read any more: the attempt is from the past."""
+        """R1 and R3.
+
+        A history floor at e means that e-1 cannot be read any more: the attempt is from the past.
+        """
         write, history = undo.floors(transaction)
         if write > self.epoch or history >= self.epoch:
-            raise Stale(f"slot {self.slot} has moved to epoch {max(write, history)}: this attempt of epoch {self.epoch} is too late")
+            raise Stale(
+                f"slot {self.slot} has moved to epoch {max(write, history)}: this attempt of epoch"
+                f" {self.epoch} is too late"
+            )
         return write, history
 
     def _overlay(self, transaction: Transaction, table: TableId) -> Overlay | None:
@@ -131,7 +169,9 @@ class _Prepared:
         self.table, self.changes = write.table, len(keys)
         self.undo = blocks.encode(write.table, 0.0, (keys, before))
         full = records.prefixed(write.table, keys)
-        self.deletes: list[bytes] = full.filter(values.is_null()).to_pylist() if values.null_count else []
+        self.deletes: list[bytes] = (
+            full.filter(values.is_null()).to_pylist() if values.null_count else []
+        )
         self.puts: list[tuple[bytes, bytes]]
         if self.deletes:
             valid = values.is_valid()
@@ -146,9 +186,12 @@ class _Prepared:
         key = undo.undo_key(self.table, epoch)
         with transaction.cursor() as cursor:
             if cursor.set_key(key):
-                return  # another attempt of this epoch has written the table, with the same content (rule R5)
+                # another attempt of this epoch has written the table, with the same content (rule
+                # R5)
+                return
             cursor.putmulti(self.puts)
-        deque(map(transaction.delete, self.deletes), maxlen=0)  # a loop of Python's own takes half as long again
+        # a loop of Python's own takes half as long again
+        deque(map(transaction.delete, self.deletes), maxlen=0)
         transaction.put(key, self.undo)
         undo.add_to_count(transaction, self.table, self.records, self.size)
 
@@ -156,7 +199,9 @@ class _Prepared:
 def _size(keys: pa.BinaryArray, values: pa.BinaryArray) -> int:
     """Bytes of the records that are there."""
     present = keys.filter(values.is_valid()) if values.null_count else keys
-    return (pc.sum(pc.binary_length(present)).as_py() or 0) + (pc.sum(pc.binary_length(values)).as_py() or 0)
+    return (pc.sum(pc.binary_length(present)).as_py() or 0) + (
+        pc.sum(pc.binary_length(values)).as_py() or 0
+    )
 
 
 class EmbeddedReader(_View):
@@ -166,7 +211,9 @@ class EmbeddedReader(_View):
         self._environment, self.slot, self.epoch = environment, slot, epoch
         self._overlays: dict[TableId, tuple[list[Epoch], Overlay]] | None = None
 
-    def scan(self, table: TableId, low: bytes = b"", high: bytes | None = None, batch: int = 100_000) -> Iterator[Batch]:
+    def scan(
+        self, table: TableId, low: bytes = b"", high: bytes | None = None, batch: int = 100_000
+    ) -> Iterator[Batch]:
         return self._batches(table, low, high, batch)
 
     def close(self) -> None:

@@ -28,7 +28,10 @@ class EmbeddedState:
         return undo.getter(self._environments, table)
 
     def sync(self, slot: Slot) -> None:
-        """Nothing to do: commits are durable. LMDB without sync at commit could be damaged by a crash of the machine."""
+        """Nothing to do: commits are durable.
+
+        LMDB without sync at commit could be damaged by a crash of the machine.
+        """
 
     def collect(self, slot: Slot, keep: Epoch) -> None:
         def body(transaction: Transaction) -> None:
@@ -36,15 +39,20 @@ class EmbeddedState:
             with transaction.cursor() as cursor:
                 found = cursor.set_range(undo.UNDO)
                 while found and cursor.key().startswith(undo.UNDO):
-                    found = cursor.delete() if undo.epoch_of(cursor.key()) <= keep else cursor.next()
+                    found = (
+                        cursor.delete() if undo.epoch_of(cursor.key()) <= keep else cursor.next()
+                    )
             undo.set_floors(transaction, max(write, keep), max(history, keep), self._catalog())
 
         environment = self._slot(slot)
-        if environment.read(undo.floors)[1] < keep:  # else there is nothing left to drop: attempts below are refused
+        # else there is nothing left to drop: attempts below are refused
+        if environment.read(undo.floors)[1] < keep:
             environment.write(body, frees=True)
 
     def drop(self, slot: Slot, table: TableId, seconds: float = math.inf) -> bool:
-        """What is gone costs a read only: who comes back with little time must get further each time, however slow the disk."""
+        """What is gone costs a read only: who comes back with little time must get further each
+        time, however slow the disk.
+        """
 
         def step(transaction: Transaction) -> bool:
             undo.forget(transaction, table, self._catalog())

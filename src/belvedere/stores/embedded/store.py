@@ -28,19 +28,31 @@ MAX_SIZE = 1 << 40
 
 
 class EmbeddedStore:
-    """Open it with `EmbeddedStore.open`. It can be used by several threads, after a fork, and pickled (by path)."""
+    """Open it with `EmbeddedStore.open`.
 
-    def __init__(self, path: str, slots: int, map_size: int, max_size: int, why_read_only: str = "") -> None:
+    It can be used by several threads, after a fork, and pickled (by path).
+    """
+
+    def __init__(
+        self, path: str, slots: int, map_size: int, max_size: int, why_read_only: str = ""
+    ) -> None:
         self.path = path
         self.url = f"belvedere:{path}"
-        self._options = {"map_size": map_size, "max_size": max_size, "read_only": bool(why_read_only)}
+        self._options = {
+            "map_size": map_size,
+            "max_size": max_size,
+            "read_only": bool(why_read_only),
+        }
         self.read_only = bool(why_read_only)
         folders = [os.path.join(path, name) for name in parts.names(slots)]
         self._environments: list[Environment] = []
         for folder in folders:
             kind = reading.kind_of(folder) if why_read_only else Environment
             self._environments.append(environment.acquire(folder, map_size, max_size, kind))
-        catalog, base, *state = (cast(Environment, ReadOnly(e, why_read_only)) if why_read_only else e for e in self._environments)
+        catalog, base, *state = (
+            cast(Environment, ReadOnly(e, why_read_only)) if why_read_only else e
+            for e in self._environments
+        )
         self._parts = EmbeddedCatalog(catalog, [base, *state]), EmbeddedBase(base, catalog.number)
         self.catalog: Catalog = self._parts[0]
         self.base: BaseTables = self._parts[1]
@@ -55,16 +67,22 @@ class EmbeddedStore:
         max_size: int = MAX_SIZE,
         read_only: bool = False,
     ) -> EmbeddedStore:
-        """Open the store at `path`, creating it (with `slots` slots) if nothing is there. Maps grow from `map_size` to `max_size`.
+        """Open the store at `path`, creating it (with `slots` slots) if nothing is there.
 
-        A store that cannot be written, because of a mount or of rights, is opened to be read only, as if `read_only` were given.
+        Maps grow from `map_size` to `max_size`.
+
+        A store that cannot be written, because of a mount or of rights, is opened to be read only,
+        as if `read_only` were given.
         """
         _check_sizes(slots, map_size, max_size)
         folder = os.path.realpath(path)
         why = _why_read_only(Path(folder), read_only)
         found = layout.read_format(Path(folder)) if why else layout.prepare(Path(folder), slots)
         if slots not in (None, found.slots):
-            raise StoreError(f"{folder} has {found.slots} slots, not {slots}: the number is fixed at creation; open it without one")
+            raise StoreError(
+                f"{folder} has {found.slots} slots, not {slots}: the number is fixed at creation;"
+                " open it without one"
+            )
         store = cls(folder, found.slots, min(map_size, max_size), max_size, why)
         try:
             if found.id:  # else it is of format 2, and cannot be marked
@@ -75,15 +93,23 @@ class EmbeddedStore:
         return store
 
     def maintain(self) -> int:
-        """Free the reader entries of killed processes, which keep old pages from being reused; returns how many there were."""
+        """Free the reader entries of killed processes, which keep old pages from being reused;
+        returns how many there were.
+        """
         return sum(each.check_readers() for each in self._environments)
 
     def rest(self) -> None:
         pages.unmap([each.path for each in self._environments])
 
     def end_stuck_holders(self, deadline_seconds: float) -> list[int]:
-        """Kill processes that have held a write lock of this store for longer; returns their ids (rule R10)."""
-        return [pid for each in self._environments for pid in holder.end_stuck(each.path, deadline_seconds)]
+        """Kill processes that have held a write lock of this store for longer; returns their ids
+        (rule R10).
+        """
+        return [
+            pid
+            for each in self._environments
+            for pid in holder.end_stuck(each.path, deadline_seconds)
+        ]
 
     def close(self) -> None:
         """Idempotent. Environments that another store object of this process uses stay open."""
@@ -91,7 +117,8 @@ class EmbeddedStore:
             if _cache.get(self.path) is self:
                 del _cache[self.path]
         closed: Any = Closed(self.path)
-        # Who reads often keeps a part itself, not the store: the part must not answer either, whoever else uses the files.
+        # Who reads often keeps a part itself, not the store: the part must not answer either,
+        # whoever else uses the files.
         self._parts[0]._environment = self._parts[1]._environment = closed
         self.catalog = self.base = self.state = closed
         environments, self._environments = self._environments, []
@@ -114,7 +141,9 @@ _cache_lock = threading.Lock()
 
 
 def open_cached(path: str | os.PathLike[str], **options: Any) -> EmbeddedStore:
-    """This process's store at `path`, opened when first asked for and then kept: for workers that run many tasks."""
+    """This process's store at `path`, opened when first asked for and then kept: for workers that
+    run many tasks.
+    """
     folder = os.path.realpath(path)
     with _cache_lock:
         found = _cache.get(folder)
@@ -142,7 +171,8 @@ def _open_cached(path: str, options: dict[str, Any]) -> EmbeddedStore:
 
 def _after_fork() -> None:
     global _cache_lock
-    _cache_lock = threading.Lock()  # the cached stores themselves stay good: their environments open again
+    # the cached stores themselves stay good: their environments open again
+    _cache_lock = threading.Lock()
 
 
 os.register_at_fork(after_in_child=_after_fork)
@@ -155,19 +185,37 @@ def _why_read_only(folder: Path, wanted: bool) -> str:
     try:
         is_store = (folder / layout.FORMAT_FILE).exists()
         if wanted and not is_store:
-            raise StoreError(f"{folder} is not a Belvedere store, and to read only, none is made: check the path")
+            raise StoreError(
+                f"{folder} is not a Belvedere store, and to read only, none is made: check the path"
+            )
         if not is_store:
             return ""
         slots = layout.read_format(folder).slots
     except OSError as error:
-        raise StoreError(f"{folder} cannot be opened as a store: {error.strerror or error}") from error
-    return f"{folder} was opened with read_only" if wanted else reading.why_not_writable(folder, slots)
+        raise StoreError(
+            f"{folder} cannot be opened as a store: {error.strerror or error}"
+        ) from error
+    return (
+        f"{folder} was opened with read_only" if wanted else reading.why_not_writable(folder, slots)
+    )
 
 
 def _check_sizes(slots: int | None, map_size: int, max_size: int) -> None:
     """Before anything is made."""
-    for name, value, least, most in (("slots", slots, 1, 999), ("map_size", map_size, 1, None), ("max_size", max_size, 1, None)):
+    for name, value, least, most in (
+        ("slots", slots, 1, 999),
+        ("map_size", map_size, 1, None),
+        ("max_size", max_size, 1, None),
+    ):
         if value is None:
             continue
-        if not isinstance(value, int) or isinstance(value, bool) or value < least or (most is not None and value > most):
-            raise StoreError(f"{name} is {value!r}: use a whole number {f'from {least} to {most}' if most else 'of bytes, above 0'}")
+        if (
+            not isinstance(value, int)
+            or isinstance(value, bool)
+            or value < least
+            or (most is not None and value > most)
+        ):
+            raise StoreError(
+                f"{name} is {value!r}: use a whole number"
+                f" {f'from {least} to {most}' if most else 'of bytes, above 0'}"
+            )

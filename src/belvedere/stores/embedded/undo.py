@@ -1,13 +1,16 @@
-"""How a slot keeps epochs apart: plain records, floors, and per table and epoch one undo block (rules R1 to R3).
+"""How a slot keeps epochs apart: plain records, floors, and per table and epoch one undo block
+(rules R1 to R3).
 
-    00000000 'm' "floors"              write floor, history floor, number of the catalog that the writer saw (`parts.py`; u64 each)
+    00000000 'm' "floors"              write floor, history floor, number of the catalog that the
+                                       writer saw (`parts.py`; u64 each)
     00000000 'm' "count" table u32     records, bytes (u64 each)
     00000000 'u' table u32 epoch u64   keys written in the epoch, sorted, and their values before
     table u32, key                     the newest value
 
-As of epoch c a key has the value of the OLDEST undo block of an epoch above c that contains it, else the newest value. The
-undo block (table, e) also says that an attempt of e has written the table. A delete needs no tombstone in the table itself:
-its record is in the undo block, and late attempts meet the floors.
+As of epoch c a key has the value of the OLDEST undo block of an epoch above c that contains it,
+else the newest value. The undo block (table, e) also says that an attempt of e has written the
+table. A delete needs no tombstone in the table itself: its record is in the undo block, and late
+attempts meet the floors.
 """
 
 from __future__ import annotations
@@ -74,7 +77,9 @@ def count(transaction: Transaction, table: TableId) -> tuple[int, int]:
 
 def add_to_count(transaction: Transaction, table: TableId, records: int, size: int) -> None:
     old_records, old_size = count(transaction, table)
-    transaction.put(_COUNT + prefix(table), _PAIR.pack(max(old_records + records, 0), max(old_size + size, 0)))
+    transaction.put(
+        _COUNT + prefix(table), _PAIR.pack(max(old_records + records, 0), max(old_size + size, 0))
+    )
 
 
 def has_table(transaction: Transaction, table: TableId) -> bool:
@@ -113,7 +118,9 @@ def getter(environments: Sequence[Environment], table: TableId) -> Getter:
     return get
 
 
-def _get_before(environment: Environment, slot: Slot, epoch: Epoch, table: TableId, key: bytes) -> bytes | None:
+def _get_before(
+    environment: Environment, slot: Slot, epoch: Epoch, table: TableId, key: bytes
+) -> bytes | None:
     """The same while a later epoch is being written: search its undo blocks where they lie."""
 
     def body(transaction: Transaction) -> bytes | None:

@@ -32,10 +32,17 @@ class _Stream:
 
 
 class MemorySnapshot:
-    """A copy of all rows. With several streams `positions` has all positions, `position` that of the first stream."""
+    """A copy of all rows.
+
+    With several streams `positions` has all positions, `position` that of the first stream.
+    """
 
     def __init__(
-        self, rows: dict[TableId, Rows], dropped: set[TableId], positions: dict[str, Position], point: Callable[[str], None]
+        self,
+        rows: dict[TableId, Rows],
+        dropped: set[TableId],
+        positions: dict[str, Position],
+        point: Callable[[str], None],
     ) -> None:
         self._rows = {table: dict(records) for table, records in rows.items()}
         self._dropped = frozenset(dropped)
@@ -50,7 +57,9 @@ class MemorySnapshot:
         rows = self._of(table)
         return binary([rows.get(key) for key in keys.to_pylist()])
 
-    def scan(self, table: TableId, low: bytes = b"", high: bytes | None = None, batch: int = 100_000) -> Iterator[Batch]:
+    def scan(
+        self, table: TableId, low: bytes = b"", high: bytes | None = None, batch: int = 100_000
+    ) -> Iterator[Batch]:
         records = sorted(item for item in self._of(table).items() if inside(item[0], low, high))
         yield from batches(records, batch)
 
@@ -61,10 +70,16 @@ class MemorySnapshot:
 
 
 class MemoryBase:
-    """Base rows and one or more log streams; all operations on one row are in the stream that its hash chooses."""
+    """Base rows and one or more log streams; all operations on one row are in the stream that its
+    hash chooses.
+    """
 
-    def __init__(self, streams: int, rules: Rules, point: Callable[[str], None], clock: Callable[[], float]) -> None:
-        self.streams = ("log",) if streams == 1 else tuple(f"log-{number}" for number in range(streams))
+    def __init__(
+        self, streams: int, rules: Rules, point: Callable[[str], None], clock: Callable[[], float]
+    ) -> None:
+        self.streams = (
+            ("log",) if streams == 1 else tuple(f"log-{number}" for number in range(streams))
+        )
         self._rules, self._point, self._clock = rules, point, clock
         self._rows: dict[TableId, Rows] = {}
         self._logs = {name: _Stream() for name in self.streams}
@@ -72,17 +87,29 @@ class MemoryBase:
         self._dropped: set[TableId] = set()
 
     def write(
-        self, table: TableId, keys: pa.BinaryArray, values: pa.BinaryArray, before_images: bool, unless_after: Position | None = None
+        self,
+        table: TableId,
+        keys: pa.BinaryArray,
+        values: pa.BinaryArray,
+        before_images: bool,
+        unless_after: Position | None = None,
     ) -> Position:
-        """With several streams each stream's part is a block of its own; the position is that of the last operation's stream."""
+        """With several streams each stream's part is a block of its own; the position is that of
+        the last operation's stream.
+        """
         self._point("base write")
         if table in self._dropped:
             raise Dropped(table)
         if unless_after is not None:
             if len(self.streams) > 1:
-                raise StoreError("unless_after needs a store with one stream: positions of several streams have no order")
+                raise StoreError(
+                    "unless_after needs a store with one stream: positions of several streams have"
+                    " no order"
+                )
             if self._table_end.get(table, 0) > unless_after:
-                raise Conflict(f"table {table} was written after position {unless_after}: read again and retry")
+                raise Conflict(
+                    f"table {table} was written after position {unless_after}: read again and retry"
+                )
         rows = dict(self._rows.get(table, {}))
         parts: dict[str, list[tuple[bytes, bytes | None, bytes | None]]] = {}
         last = self.streams[0]
@@ -98,11 +125,23 @@ class MemoryBase:
         for name, part in parts.items():
             log = self._logs[name]
             columns = [binary(list(column)) for column in zip(*part, strict=True)]
-            log.blocks.append(LogBlock(name, log.end, table, self._clock(), columns[0], columns[1], columns[2] if before_images else None))
+            log.blocks.append(
+                LogBlock(
+                    name,
+                    log.end,
+                    table,
+                    self._clock(),
+                    columns[0],
+                    columns[1],
+                    columns[2] if before_images else None,
+                )
+            )
             self._table_end[table] = log.end
         return self._logs[last].end
 
-    def put_one(self, table: TableId, key: bytes, value: bytes | None, before_images: bool) -> Position:
+    def put_one(
+        self, table: TableId, key: bytes, value: bytes | None, before_images: bool
+    ) -> Position:
         return self.write(table, binary([key]), binary([value]), before_images)
 
     def snapshot(self) -> AbstractContextManager[MemorySnapshot]:
@@ -131,8 +170,15 @@ class MemoryBase:
         log = self._log(stream)
         self._check_trim(stream, low)
         after = [block for block in log.blocks if block.end > low]
-        sizes = accumulate(sum(column.nbytes for column in (b.keys, b.values, b.before) if column is not None) for b in after)
-        within = [b.end for b, total in zip(after, sizes, strict=True) if b.end <= low + rows and (size is None or total <= size)]
+        sizes = accumulate(
+            sum(column.nbytes for column in (b.keys, b.values, b.before) if column is not None)
+            for b in after
+        )
+        within = [
+            b.end
+            for b, total in zip(after, sizes, strict=True)
+            if b.end <= low + rows and (size is None or total <= size)
+        ]
         return max(within, default=after[0].end if after else low)
 
     def count(self, table: TableId) -> int | None:
@@ -165,18 +211,29 @@ class MemoryBase:
 
     def _log(self, stream: str) -> _Stream:
         if stream not in self._logs:
-            raise StoreError(f"there is no stream {stream!r}: the streams are {', '.join(self.streams)}")
+            raise StoreError(
+                f"there is no stream {stream!r}: the streams are {', '.join(self.streams)}"
+            )
         return self._logs[stream]
 
     def _check_trim(self, stream: str, position: Position) -> None:
         trimmed = self._logs[stream].trimmed
         if self._rules.trim_error and position < trimmed:
-            raise Stale(f"the log {stream} was trimmed to {trimmed}: position {position} cannot be read any more")
+            raise Stale(
+                f"the log {stream} was trimmed to {trimmed}: position {position} cannot be read any"
+                " more"
+            )
 
 
-def _check_size(operations: list[tuple[bytes, bytes | None, bytes | None]], before_images: bool) -> None:
-    """Refuse several operations that are too large together; each is a key, its value and the value before."""
+def _check_size(
+    operations: list[tuple[bytes, bytes | None, bytes | None]], before_images: bool
+) -> None:
+    """Refuse several operations that are too large together; each is a key, its value and the value
+    before.
+    """
     counted = 3 if before_images else 2
     size = sum(len(part or b"") for operation in operations for part in operation[:counted])
     if len(operations) > 1 and size > _LARGEST_WRITE:
-        raise TooLarge(f"{len(operations):,} operations are too large for one transaction: write fewer")
+        raise TooLarge(
+            f"{len(operations):,} operations are too large for one transaction: write fewer"
+        )

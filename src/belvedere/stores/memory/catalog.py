@@ -43,7 +43,9 @@ class MemoryCatalog:
         self._commits = 0
 
     def transact(self, body: Callable[[CatalogTransaction], T]) -> T:
-        """Optimistic: `body` may come to points of its own, so it runs again if somebody else wrote meanwhile."""
+        """Optimistic: `body` may come to points of its own, so it runs again if somebody else wrote
+        meanwhile.
+        """
         self._point("catalog transact")
         while True:
             found = self._entries

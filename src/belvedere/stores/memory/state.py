@@ -1,7 +1,9 @@
-"""State tables in memory, and the rules of the protocol that can be switched off; see `stores.memory`.
+"""State tables in memory, and the rules of the protocol that can be switched off; see
+`stores.memory`.
 
-State records are lists of versions (epoch, value or tombstone); the newest is last. A shard or reader keeps nothing between
-calls: each read sees the store at the time of the call, as with a remote store.
+State records are lists of versions (epoch, value or tombstone); the newest is last. A shard or
+reader keeps nothing between calls: each read sees the store at the time of the call, as with a
+remote store.
 """
 
 from __future__ import annotations
@@ -24,11 +26,16 @@ Batch: TypeAlias = "tuple[pa.BinaryArray, pa.BinaryArray]"
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The rules of DESIGN.md that live in a store. A rule that is off does what a naive store would do."""
+    """The rules of DESIGN.md that live in a store.
 
-    abort_beyond_epoch: bool = True  # R1; off: an attempt from the past loses only the writes that meet a newer record
+    A rule that is off does what a naive store would do.
+    """
+
+    # R1; off: an attempt from the past loses only the writes that meet a newer record
+    abort_beyond_epoch: bool = True
     tombstones: bool = True  # R2; off: a delete removes the record with its history
-    keep_before: bool = True  # R2; off: a second write in an epoch takes the first one's value as the value before
+    # R2; off: a second write in an epoch takes the first one's value as the value before
+    keep_before: bool = True
     slot_floor: bool = True  # R3; off: attempts do not look at the slot's floors
     history_floor: bool = True  # R3; off: readers do not look at the history floor
     trim_error: bool = True  # R6; off: reading below the trim point gives what is left
@@ -50,7 +57,10 @@ def batches(records: list[tuple[bytes, bytes]], batch: int) -> Iterator[Batch]:
 
 @dataclass
 class _Slot:
-    """State tables of one slot. `written` has the tables that an attempt of an epoch has committed."""
+    """State tables of one slot.
+
+    `written` has the tables that an attempt of an epoch has committed.
+    """
 
     tables: dict[TableId, dict[bytes, Versions]] = field(default_factory=dict)
     written: set[tuple[TableId, Epoch]] = field(default_factory=set)
@@ -103,7 +113,10 @@ class MemoryState:
 
     def count(self, slot: Slot, table: TableId) -> tuple[int, int]:
         self.point("count")
-        newest = [(key, versions[-1][1]) for key, versions in self.content[slot].tables.get(table, {}).items()]
+        newest = [
+            (key, versions[-1][1])
+            for key, versions in self.content[slot].tables.get(table, {}).items()
+        ]
         live = [(key, value) for key, value in newest if value is not None]
         return len(live), sum(len(key) + len(value) for key, value in live)
 
@@ -111,7 +124,9 @@ class MemoryState:
         self.point("status")
         content = self.content[slot]
         records = [item for table in content.tables.values() for item in table.items()]
-        size = sum(len(key) + len(value or b"") for key, versions in records for _, value in versions)
+        size = sum(
+            len(key) + len(value or b"") for key, versions in records for _, value in versions
+        )
         return SlotStatus(slot, content.write_floor, content.history_floor, size)
 
 
@@ -129,14 +144,22 @@ class MemoryShard:
         records = self._content.tables.get(table, {})
         return binary([self._read(records.get(key, [])) for key in keys.to_pylist()])
 
-    def scan(self, table: TableId, low: bytes, high: bytes | None, reverse: bool = False) -> Iterator[tuple[bytes, bytes]]:
+    def scan(
+        self, table: TableId, low: bytes, high: bytes | None, reverse: bool = False
+    ) -> Iterator[tuple[bytes, bytes]]:
         yield from self._records(table, low, high, reverse)
 
-    def scan_batches(self, table: TableId, low: bytes, high: bytes | None, batch: int = 100_000) -> Iterator[Batch]:
+    def scan_batches(
+        self, table: TableId, low: bytes, high: bytes | None, batch: int = 100_000
+    ) -> Iterator[Batch]:
         yield from batches(self._records(table, low, high), batch)
 
     def scan_prefixes(
-        self, table: TableId, prefixes: pa.BinaryArray, limit: int | None = None, batch: int = 100_000
+        self,
+        table: TableId,
+        prefixes: pa.BinaryArray,
+        limit: int | None = None,
+        batch: int = 100_000,
     ) -> Iterator[tuple[npt.NDArray[np.int64], pa.BinaryArray, pa.BinaryArray]]:
         self._state.point("shard scan")
         self._check_floors()
@@ -145,16 +168,25 @@ class MemoryShard:
         numbers: list[int] = []
         found: list[tuple[bytes, bytes]] = []
         for number, prefix in enumerate(prefixes.to_pylist()):
-            part = ((key, self._read(records[key])) for key in keys[bisect_left(keys, prefix) : bisect_left(keys, prefix + b"\xff")])
-            present = list(islice(((key, value) for key, value in part if value is not None), limit))
+            part = (
+                (key, self._read(records[key]))
+                for key in keys[bisect_left(keys, prefix) : bisect_left(keys, prefix + b"\xff")]
+            )
+            present = list(
+                islice(((key, value) for key, value in part if value is not None), limit)
+            )
             numbers += [number] * len(present)
             found += present
-        for start, (some, values) in zip(range(0, len(found), batch), batches(found, batch), strict=True):
+        for start, (some, values) in zip(
+            range(0, len(found), batch), batches(found, batch), strict=True
+        ):
             yield np.array(numbers[start : start + batch], np.int64), some, values
 
     def write(self, write: Write) -> None:
         if write.table in self._writes:
-            raise StoreError(f"table {write.table} is written twice in one shard: one operator owns a table")
+            raise StoreError(
+                f"table {write.table} is written twice in one shard: one operator owns a table"
+            )
         self._writes[write.table] = write
 
     def commit(self) -> None:
@@ -174,7 +206,9 @@ class MemoryShard:
     def close(self) -> None:
         self._writes = {}
 
-    def _records(self, table: TableId, low: bytes, high: bytes | None, reverse: bool = False) -> list[tuple[bytes, bytes]]:
+    def _records(
+        self, table: TableId, low: bytes, high: bytes | None, reverse: bool = False
+    ) -> list[tuple[bytes, bytes]]:
         self._state.point("shard scan")
         self._check_floors()
         found = []
@@ -184,7 +218,10 @@ class MemoryShard:
         return found
 
     def _written(self, table: TableId) -> bool:
-        """Whether another attempt of this epoch has written the table. The plain protocol does not ask: rules off, it is not asked."""
+        """Whether another attempt of this epoch has written the table.
+
+        The plain protocol does not ask: rules off, it is not asked.
+        """
         asked = self._rules.keep_before and self._rules.abort_beyond_epoch
         return asked and (table, self.epoch) in self._content.written
 
@@ -193,25 +230,40 @@ class MemoryShard:
         return _as_of(versions, self.epoch - 1)
 
     def _check_floors(self) -> None:
-        """R1 and R3. A history floor at e means that e-1 cannot be read any more: the attempt is from the past."""
+        """R1 and R3.
+
+        A history floor at e means that e-1 cannot be read any more: the attempt is from the past.
+        """
         beyond = self._content.write_floor > self.epoch or self._content.history_floor >= self.epoch
         if self._rules.abort_beyond_epoch and self._rules.slot_floor and beyond:
-            raise Stale(f"slot {self.slot} has moved beyond epoch {self.epoch}: this attempt is too late")
+            raise Stale(
+                f"slot {self.slot} has moved beyond epoch {self.epoch}: this attempt is too late"
+            )
 
     def _check_record(self, versions: Versions) -> None:
         if self._rules.abort_beyond_epoch and versions and versions[-1][0] > self.epoch:
-            raise Stale(f"a record of slot {self.slot} is from epoch {versions[-1][0]}: this attempt of {self.epoch} is too late")
+            raise Stale(
+                f"a record of slot {self.slot} is from epoch {versions[-1][0]}: this attempt of"
+                f" {self.epoch} is too late"
+            )
 
     def _check_records(self, write: Write) -> None:
-        if write.table not in self._content.tables and (write.table, self.epoch) in self._content.written:
+        if (
+            write.table not in self._content.tables
+            and (write.table, self.epoch) in self._content.written
+        ):
             return  # dropped since another attempt of this epoch wrote it
         records = self._content.tables.get(write.table, {})
         for key, before in zip(write.keys.to_pylist(), write.before.to_pylist(), strict=True):
             versions = records.get(key, [])
             self._check_record(versions)
-            # Stores with undo blocks trust `before`. Here it can be compared, so an engine that gives a wrong one is found out.
+            # Stores with undo blocks trust `before`. Here it can be compared, so an engine that
+            # gives a wrong one is found out.
             if self._rules == Rules() and before != _as_of(versions, self.epoch - 1):
-                raise StoreError(f"table {write.table}: the value before of key {key!r} is not the value as of epoch {self.epoch - 1}")
+                raise StoreError(
+                    f"table {write.table}: the value before of key {key!r} is not the value as of"
+                    f" epoch {self.epoch - 1}"
+                )
 
     def _apply(self, write: Write) -> None:
         records = self._content.tables.setdefault(write.table, {})
@@ -227,7 +279,9 @@ class MemoryShard:
         self._content.written.add((write.table, self.epoch))
 
     def _rewrite(self, versions: Versions) -> None:
-        """Make room for a second write of this epoch: keep what was before it, or (rule off) take the first write for it."""
+        """Make room for a second write of this epoch: keep what was before it, or (rule off) take
+        the first write for it.
+        """
         _, first = versions.pop()
         if not self._rules.keep_before:
             epoch = versions.pop()[0] if versions else self.epoch - 1
@@ -238,7 +292,12 @@ class MemoryReader:
     """One slot as of a committed epoch."""
 
     def __init__(self, state: MemoryState, slot: Slot, epoch: Epoch) -> None:
-        self._state, self._content, self._slot, self._epoch = state, state.content[slot], slot, epoch
+        self._state, self._content, self._slot, self._epoch = (
+            state,
+            state.content[slot],
+            slot,
+            epoch,
+        )
         self._check()
 
     def get(self, table: TableId, key: bytes) -> bytes | None:
@@ -252,7 +311,9 @@ class MemoryReader:
         records = self._content.tables.get(table, {})
         return binary([_as_of(records.get(key, []), self._epoch) for key in keys.to_pylist()])
 
-    def scan(self, table: TableId, low: bytes = b"", high: bytes | None = None, batch: int = 100_000) -> Iterator[Batch]:
+    def scan(
+        self, table: TableId, low: bytes = b"", high: bytes | None = None, batch: int = 100_000
+    ) -> Iterator[Batch]:
         self._state.point("reader scan")
         self._check()
         found = []
@@ -266,4 +327,7 @@ class MemoryReader:
 
     def _check(self) -> None:
         if self._state.rules.history_floor and self._content.history_floor > self._epoch:
-            raise Stale(f"slot {self._slot} keeps epochs from {self._content.history_floor} on: epoch {self._epoch} is too old")
+            raise Stale(
+                f"slot {self._slot} keeps epochs from {self._content.history_floor} on: epoch"
+                f" {self._epoch} is too old"
+            )

@@ -24,7 +24,9 @@ class MemoryStore:
         clock: Callable[[], float] = time.time,
     ) -> None:
         if slots < 1 or streams < 1:
-            raise StoreError(f"a store has at least one slot and one stream, not {slots} and {streams}")
+            raise StoreError(
+                f"a store has at least one slot and one stream, not {slots} and {streams}"
+            )
         self.url = "memory:"
         self.read_only = False
         self.rules = rules or Rules()
