@@ -390,6 +390,31 @@ def content(block: LogBlock) -> int:
     return sum(len(value or b"") for column in columns for value in column.to_pylist())
 
 
+@pytest.mark.parametrize("width", [3, 900])
+def test_a_stretch_ends_with_its_last_row_or_with_the_row_that_exceeds_its_bytes(
+    store: Store, width: int
+) -> None:
+    rng = random.Random(width)
+    rows = {b"%05d" % k: bytes(rng.randrange(width)) for k in range(0, 3000, rng.randint(1, 3))}
+    apply(store, list(rows.items()))
+    apply(store, [(b"0", b"another table")], table=TABLE + 1)
+    ordered = sorted(rows.items())
+    for _ in range(60):
+        low = b"%05d" % rng.randrange(3100)
+        most, size = rng.randint(1, 3000), rng.choice([rng.randint(1, 4000), 10**6, 10**9])
+        with store.base.snapshot() as snapshot:
+            end, count = snapshot.stretch(TABLE, low, most, size)
+        within = [item for item in ordered if item[0] >= low][:count]
+        used = sum(len(key) + len(value) for key, value in within)
+        if end is None:
+            assert within[-1:] in ([], ordered[-1:])
+            assert len(within) < most
+        else:
+            assert within[-1][0] == end
+            assert count == most or used >= size * 0.5
+        assert used - sum(map(len, within[-1] if within else ())) <= size * 1.01
+
+
 def test_the_rows_of_a_table_are_counted(store: Store) -> None:
     draw, rows = random.Random(7), {}
     assert store.base.count(TABLE) == 0

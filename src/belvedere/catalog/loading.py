@@ -65,6 +65,11 @@ def _followed(view: ViewDefinition, status: ViewStatus) -> set[TableId]:
     return {table for node, table in sources.items() if node in status.marks}
 
 
+def has_requests(t: CatalogTransaction) -> bool:
+    """Whether a view waits to join."""
+    return any(ViewStatus.from_bytes(v).state == REQUESTED for _, v in t.scan("status/"))
+
+
 def admit(t: CatalogTransaction, new_id: Callable[[], int]) -> dict[int, bool]:
     """Requested views join: no epoch is open, so all of them start from what is committed now.
 

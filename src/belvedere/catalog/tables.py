@@ -17,7 +17,7 @@ def create_table(
     _check_table(name, schema)
 
     def body(t: CatalogTransaction) -> bool:
-        if _exists(t, name, if_not_exists, "table"):
+        if check_free(t, name, if_not_exists, "table"):
             return False
         definition = TableDefinition(
             new_id(t), name, schema, before_images, 0 if before_images else new_id(t)
@@ -49,7 +49,8 @@ def _check_table(name: str, schema: Schema) -> None:
             raise SchemaError(f"the key of table {name} lists {key} twice: list it once")
 
 
-def _exists(t: CatalogTransaction, name: str, allowed: bool, kind: str) -> bool:
+def check_free(t: CatalogTransaction, name: str, allowed: bool, kind: str) -> bool:
+    """Whether the name stands for such a thing already, if that is allowed; raises if it is not."""
     entry = t.get(f"name/{name.lower()}")
     if entry is None:
         return False

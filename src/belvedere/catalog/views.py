@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from belvedere.catalog.definitions import (
@@ -17,8 +18,8 @@ from belvedere.catalog.definitions import (
     ViewDefinition,
     ViewStatus,
 )
-from belvedere.catalog.state import CatalogState, bump, new_id, read_state
-from belvedere.catalog.tables import _exists
+from belvedere.catalog.state import CatalogState, bump, new_id, read_head, read_state
+from belvedere.catalog.tables import check_free
 from belvedere.errors import CatalogError
 from belvedere.sql.planned import TableInfo, ViewInfo
 from belvedere.stores.base import CatalogTransaction, Store
@@ -41,29 +42,41 @@ def create_view(
     from belvedere.sql.planner import plan_view
 
     check_names("the view", [name])
-
-    def body(t: CatalogTransaction) -> bool:
-        entry = t.get(f"name/{name.lower()}")
-        replacing = (
-            json.loads(entry)
-            if entry and replace_it and json.loads(entry)["kind"] == "view"
-            else None
+    while True:
+        version, wanted, sight = store.catalog.read(
+            lambda t: (
+                read_head(t).version,
+                _may_create(t, name, replace_it, if_not_exists),
+                _in_sight(t, select, name),
+            )
         )
-        if replacing is None and _exists(t, name, if_not_exists, "view"):
+        if not wanted:
             return False
-        if replacing is not None:
-            _refuse_readers(read_state(t), name, "replaced")
-        planned = plan_view(select, key, *_in_sight(t, select, name))
-        view = ViewDefinition(
-            new_id(t), name, select, tuple(key), consistency, planned, time.time()
-        )
-        t.put(f"view/{view.id}", view.to_bytes())
-        t.put(f"status/{view.id}", ViewStatus(REQUESTED).to_bytes())
-        _point(t, name, view.id, replacing)
-        bump(t)
-        return True
+        planned = plan_view(select, key, *sight)
+        view = ViewDefinition(0, name, select, tuple(key), consistency, planned, time.time())
+        if store.catalog.transact(partial(_request, view=view, version=version)):
+            return True
 
-    return store.catalog.transact(body)
+
+def _may_create(t: CatalogTransaction, name: str, replace_it: bool, if_not_exists: bool) -> bool:
+    """False if the view is there and that is well; raises if the name cannot be taken."""
+    entry = json.loads(t.get(f"name/{name.lower()}") or b"null")
+    if entry is not None and entry["kind"] == "view" and replace_it:
+        _refuse_readers(read_state(t), name, "replaced")
+        return True
+    return not check_free(t, name, if_not_exists, "view")
+
+
+def _request(t: CatalogTransaction, view: ViewDefinition, version: int) -> bool:
+    """Write a view that was planned from the definitions of this version of the catalog."""
+    if read_head(t).version != version:
+        return False
+    numbered = replace(view, id=new_id(t))
+    t.put(f"view/{numbered.id}", numbered.to_bytes())
+    t.put(f"status/{numbered.id}", ViewStatus(REQUESTED).to_bytes())
+    _point(t, view.name, numbered.id, json.loads(t.get(f"name/{view.name.lower()}") or b"null"))
+    bump(t)
+    return True
 
 
 def _in_sight(

@@ -114,11 +114,12 @@ class Coordinator:
         """
         lease = self._held()
         choose = decide or (lambda *state: self._choose(limit, *state))
+        began = time.perf_counter()
         intent = begin(self.store, lease, choose, self.rules, self.now())
         if intent is None:
             self._clean(lease)
             return None
-        began = time.perf_counter()
+        chosen = time.perf_counter()
         with _Heartbeat(self.store, lease, self.now):
             acks = [] if intent.is_empty else self._run(intent)
         ran = time.perf_counter()
@@ -126,7 +127,12 @@ class Coordinator:
         committed = time.perf_counter()
         self._loaded_last = intent.kind == LOAD
         self._clean(lease)
-        stages = {**manifest["seconds"], "job": ran - began, "commit": committed - ran}
+        stages = {
+            **manifest["seconds"],
+            "choose": chosen - began,
+            "job": ran - chosen,
+            "commit": committed - ran,
+        }
         return _report(intent, manifest, time.perf_counter() - began, stages)
 
     def _run(self, intent: Intent) -> list[Ack]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 from belvedere.catalog.definitions import (
     DROPPED,
@@ -22,8 +23,8 @@ from belvedere.catalog.definitions import (
     ViewDefinition,
     ViewStatus,
 )
-from belvedere.catalog.loading import admit, followed_tables
-from belvedere.catalog.state import CatalogState, bump, new_id, read_head, read_state
+from belvedere.catalog.loading import admit, followed_tables, has_requests
+from belvedere.catalog.state import CatalogState, Head, bump, new_id, read_head, read_state
 from belvedere.catalog.views import make_live
 from belvedere.epochs.intent import CHANGES, LOAD, Intent, Load, Loading, engines
 from belvedere.epochs.lease import Lease, check_fence
@@ -36,9 +37,7 @@ from belvedere.types import Position
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What the next epoch should do, decided from one reading of the catalog; the transaction
-    checks it again.
-    """
+    """What the next epoch should do, decided from one reading of the catalog."""
 
     kind: str
     high: dict[str, Position]
@@ -50,44 +49,82 @@ Decide = Callable[[CatalogState, list[ViewDefinition]], Choice | None]
 
 
 def begin(store: Store, lease: Lease, decide: Decide, rules: Rules, now: float) -> Intent | None:
-    """The open intent, or a new one as `decide` wishes, or None if there is nothing to do."""
+    """The open intent, or a new one as `decide` wishes, or None if there is nothing to do.
 
-    def body(t: CatalogTransaction) -> Intent | None:
-        if rules.fence:
-            check_fence(t, lease)
-        found = t.get("intent")
-        head = read_head(t)
-        if found is not None and rules.one_intent:
-            return _without_dropped(t, Intent.from_bytes(found))
-        _admit(t)
-        state = read_state(t)
+    Deciding reads the log and base tables, so it stands outside the transaction: that one writes
+    the intent only if the catalog is still the one that was decided upon.
+    """
+    _admit(store, lease, rules)
+    while True:
+        state, is_open = store.catalog.read(lambda t: (read_state(t), t.get("intent") is not None))
+        if is_open and rules.one_intent:
+            recovered = store.catalog.transact(lambda t: _recover(t, lease, rules))
+            if recovered is not None:
+                return recovered
+            continue
         active = [v for v in state.definitions() if state.status[v.id].state in (LIVE, LOADING)]
-        choice = decide(state, active)
+        try:
+            choice = decide(state, active)
+        except Stale:
+            if store.catalog.read(read_head) == state.head:
+                raise
+            continue  # another coordinator has gone on, and removed what was looked at
         if choice is None:
             return None
-        tables = followed_tables(state, active)
-        if choice.kind == LOAD:
-            tables |= {s for v in active for s in v.planned.sources}
-        intent = Intent(
-            epoch=head.epoch + 1,
-            id=uuid.uuid4().hex,
-            fence=lease.fence,
-            kind=choice.kind,
-            low=head.vector if rules.join_between or choice.kind != LOAD else store.base.end(),
-            high=choice.high if choice.kind == CHANGES else head.vector,
-            views=tuple(v.id for v in active),
-            tables=tuple(sorted(tables)),
-            slots=store.state.slots,
-            started=now,
-            loading=_loading(state, active, rules),
-            load=choice.load,
-            repair=choice.repair,
-            engines=engines(),
-        )
-        t.put("intent", intent.to_bytes())
-        return intent
+        intent = _intent(store, lease, state, active, choice, rules, now)
+        if store.catalog.transact(
+            partial(_open, lease=lease, head=state.head, intent=intent, rules=rules)
+        ):
+            return intent
 
-    return store.catalog.transact(body)
+
+def _intent(
+    store: Store,
+    lease: Lease,
+    state: CatalogState,
+    active: list[ViewDefinition],
+    choice: Choice,
+    rules: Rules,
+    now: float,
+) -> Intent:
+    head = state.head
+    tables = followed_tables(state, active)
+    if choice.kind == LOAD:
+        tables |= {s for v in active for s in v.planned.sources}
+    return Intent(
+        epoch=head.epoch + 1,
+        id=uuid.uuid4().hex,
+        fence=lease.fence,
+        kind=choice.kind,
+        low=head.vector if rules.join_between or choice.kind != LOAD else store.base.end(),
+        high=choice.high if choice.kind == CHANGES else head.vector,
+        views=tuple(v.id for v in active),
+        tables=tuple(sorted(tables)),
+        slots=store.state.slots,
+        started=now,
+        loading=_loading(state, active, rules),
+        load=choice.load,
+        repair=choice.repair,
+        engines=engines(),
+    )
+
+
+def _open(t: CatalogTransaction, lease: Lease, head: Head, intent: Intent, rules: Rules) -> bool:
+    """Write the intent, if it was decided upon this head, and no other is open."""
+    if rules.fence:
+        check_fence(t, lease)
+    if read_head(t) != head or (rules.one_intent and t.get("intent") is not None):
+        return False
+    t.put("intent", intent.to_bytes())
+    return True
+
+
+def _recover(t: CatalogTransaction, lease: Lease, rules: Rules) -> Intent | None:
+    """The open intent, to be run again; None if it has been committed meanwhile."""
+    if rules.fence:
+        check_fence(t, lease)
+    found = t.get("intent")
+    return None if found is None else _without_dropped(t, Intent.from_bytes(found))
 
 
 def _without_dropped(t: CatalogTransaction, intent: Intent) -> Intent:
@@ -117,12 +154,21 @@ def _without_dropped(t: CatalogTransaction, intent: Intent) -> Intent:
     return smaller
 
 
-def _admit(t: CatalogTransaction) -> None:
+def _admit(store: Store, lease: Lease, rules: Rules) -> None:
     """Requested views join; those for which everything is kept already are live at once."""
-    joined = admit(t, lambda: new_id(t))
-    make_live(t, [view for view, complete in joined.items() if complete], read_head(t).epoch)
-    if joined:
-        bump(t)
+
+    def body(t: CatalogTransaction) -> None:
+        if rules.fence:
+            check_fence(t, lease)
+        if rules.one_intent and t.get("intent") is not None:
+            return
+        joined = admit(t, lambda: new_id(t))
+        make_live(t, [view for view, complete in joined.items() if complete], read_head(t).epoch)
+        if joined:
+            bump(t)
+
+    if store.catalog.read(has_requests):
+        store.catalog.transact(body)
 
 
 def _loading(

@@ -68,7 +68,7 @@ def next_step(
     operator = origin.operator
     if isinstance(operator, Source):
         with store.base.snapshot() as snapshot:
-            return most.reached(snapshot.scan(operator.table, low, None, most.rows))
+            return snapshot.stretch(operator.table, low, most.rows, most.size)
     each = most.share(store.state.slots)
     ends = [
         _end(store, slot, kept, epoch, low, each)

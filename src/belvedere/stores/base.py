@@ -132,6 +132,13 @@ class BaseSnapshot(Protocol):
         read. This holds for all scans.
         """
 
+    def stretch(self, table: TableId, low: bytes, rows: int, size: int) -> tuple[bytes | None, int]:
+        """How far a step from `low` on goes: the key of its last row, and its rows.
+
+        It has `rows` rows, or ends with the row with which keys and values are about `size` bytes.
+        The key is None if the table ends before. Made to be asked often: rows need not be copied.
+        """
+
 
 class BaseTables(Protocol):
     """Base rows and their change log.

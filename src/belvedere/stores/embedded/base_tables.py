@@ -56,6 +56,13 @@ class EmbeddedSnapshot:
         inside(self._transaction, lambda transaction: dropping.check_alive(transaction, table))
         return records.batches(read, table, low, high, batch)
 
+    def stretch(self, table: TableId, low: bytes, rows: int, size: int) -> tuple[bytes | None, int]:
+        def body(transaction: Transaction) -> tuple[bytes | None, int]:
+            dropping.check_alive(transaction, table)
+            return records.stretch(transaction, table, low, rows, size)
+
+        return self._environment.inside(self._transaction, body)
+
 
 class EmbeddedBase:
     streams: tuple[str, ...] = (log.STREAM,)

@@ -170,6 +170,50 @@ def read_chunk_reverse(
     return keys[::-1], values[::-1], rest
 
 
+def stretch(
+    transaction: Transaction, table: int, low: bytes, rows: int, size: int
+) -> tuple[bytes | None, int]:
+    """The key up to which a table has so many rows, or so many bytes, from `low` on; and its rows.
+
+    Piece by piece: the lengths of a piece's values are summed by C code, its keys are taken to be
+    as long as its last one.
+    """
+    start, stop = bounds(table, low, None)
+    counted, piece = 0, _FIRST_CHUNK
+    with transaction.cursor() as cursor:
+        if not seek(cursor, start):
+            return None, 0
+        while True:
+            first = cursor.key()
+            piece = min(piece, rows - counted)
+            lengths = list(map(len, islice(cursor.iternext(keys=False, values=True), piece)))
+            last = cursor.key()
+            is_end = len(lengths) < piece or not last or last >= stop
+            used = sum(lengths) + len(last) * len(lengths)
+            if is_end or used >= size:
+                return _within(cursor, first, stop, counted, rows, size)
+            counted, size = counted + piece, size - used
+            if counted == rows:
+                return last[4:], counted
+            if not cursor.next():
+                return None, counted
+            piece = min(piece * _CHUNK_GROWTH, _PIECE)
+
+
+def _within(
+    cursor: Any, first: bytes, stop: bytes, counted: int, rows: int, size: int
+) -> tuple[bytes | None, int]:
+    """The same, record by record, from the first key of a piece in which it ends."""
+    cursor.set_range(first)
+    for key, value in cursor.iternext():
+        if key >= stop:
+            break
+        counted, size = counted + 1, size - len(key) - len(value)
+        if counted == rows or size <= 0:
+            return key[4:], counted
+    return None, counted
+
+
 def _take(
     items: Iterator[tuple[bytes, bytes]], count: int, outside: Callable[[bytes], bool]
 ) -> tuple[list[bytes], list[bytes], bool]:

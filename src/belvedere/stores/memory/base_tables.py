@@ -63,6 +63,15 @@ class MemorySnapshot:
         records = sorted(item for item in self._of(table).items() if inside(item[0], low, high))
         yield from batches(records, batch)
 
+    def stretch(self, table: TableId, low: bytes, rows: int, size: int) -> tuple[bytes | None, int]:
+        used = 0
+        records = sorted(item for item in self._of(table).items() if item[0] >= low)
+        for count, (key, value) in enumerate(records, 1):
+            used += len(key) + len(value)
+            if count == rows or used >= size:
+                return key, count
+        return None, len(records)
+
     def _of(self, table: TableId) -> Rows:
         if table in self._dropped:
             raise Dropped(table)
