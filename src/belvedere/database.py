@@ -22,12 +22,12 @@ from belvedere.errors import (
     Timeout,
 )
 from belvedere.readers.cut import CatalogCache
-from belvedere.readers.session import Token, await_token
+from belvedere.readers.session import await_token
 from belvedere.readers.waiting import check_seconds, wait_until
 from belvedere.spark.choices import check_conf, check_master
 from belvedere.stores.registry import open_store
 from belvedere.table import Table
-from belvedere.types import Position
+from belvedere.types import Vector
 from belvedere.view import View
 
 # SQL and the pipeline are loaded by the calls that need them: a program that reads and writes rows
@@ -35,8 +35,9 @@ from belvedere.view import View
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from belvedere.epochs.coordinator import Coordinator, EpochReport, Runner, Settings
+    from belvedere.epochs.coordinator import Coordinator, EpochReport, Runner
     from belvedere.epochs.handle import Pipeline
+    from belvedere.epochs.settings import Settings
     from belvedere.epochs.verify import Verification
     from belvedere.result import Result
     from belvedere.status import Status
@@ -74,7 +75,7 @@ class Database:
         self._spark, self._runner = spark, runner
         self._cache = CatalogCache(self.store)
         self._pipelines: list[Pipeline] = []
-        self._token: Token | None = None
+        self._token: Vector | None = None
         self._timeout = 30.0
 
     # ---- tables, views, SQL
@@ -147,11 +148,9 @@ class Database:
             raise self._late(timeout or 0, target)
         return reports
 
-    def _late(self, timeout: float, target: dict[str, Position]) -> Timeout:
+    def _late(self, timeout: float, target: Vector) -> Timeout:
         vector = Head.from_bytes(self.store.catalog.get_one("head")).vector
-        behind = sum(
-            max(0, position - vector.get(stream, 0)) for stream, position in target.items()
-        )
+        behind = vector.behind(target)
         what = (
             f"{behind:,} operation(s) are not in the views"
             if behind
@@ -163,7 +162,7 @@ class Database:
         )
 
     def _run_epochs(
-        self, coordinator: Coordinator, target: dict[str, Position], deadline: float
+        self, coordinator: Coordinator, target: Vector, deadline: float
     ) -> Iterator[EpochReport]:
         try:
             while time.monotonic() < deadline and (report := coordinator.step(target)) is not None:
@@ -173,11 +172,11 @@ class Database:
         finally:
             coordinator.release()
 
-    def _covers(self, target: dict[str, Position]) -> bool:
+    def _covers(self, target: Vector) -> bool:
         state = self.store.catalog.read(read_state)
         vector = state.head.vector
         idle = not any(state.status[v.id].state != LIVE for v in state.definitions())
-        return idle and all(vector.get(s, 0) >= p for s, p in target.items())
+        return idle and vector.covers(target)
 
     def start(self, trigger: str | float | None = None, max_rows: int | None = None) -> Pipeline:
         """Follow the log until `stop()`.
@@ -196,8 +195,7 @@ class Database:
         from belvedere.epochs.coordinator import Coordinator
         from belvedere.epochs.local import LocalRunner
 
-        if self._runner is None and self.store.url.startswith("memory:"):
-            # this process's memory cannot be shared with Spark's workers
+        if self._runner is None and not self.store.capabilities.shared:
             self._runner = LocalRunner(self.store)
         return Coordinator(self.store, self._runner or self._spark_runner(), settings)
 
@@ -220,7 +218,7 @@ class Database:
         check_seconds("timeout", timeout)
         inner = Database.__new__(Database)
         inner.__dict__.update(self.__dict__)
-        inner._token, inner._timeout = Token(), timeout
+        inner._token, inner._timeout = Vector(), timeout
         yield inner
 
     @property
@@ -228,14 +226,14 @@ class Database:
         """Whether reads of views may have to wait for writes."""
         return self._token is not None
 
-    def wrote(self, position: Position) -> None:
+    def wrote(self, position: Vector) -> None:
         """Note a write of this session."""
         if self._token is not None:
-            self._token.wrote(self.store.base.streams[0], position)
+            self._token = self._token.merge(position)
 
     def await_session(self) -> None:
         """Wait until the views contain what this session wrote."""
-        if self._token is not None and self._token.positions:
+        if self._token:
             await_token(self.store, self._token, self._timeout)
 
     # ---- looking after it
@@ -251,8 +249,8 @@ class Database:
         """Correct exactly the rows that `verify` finds wrong, in an epoch of its own; returns what
         was found.
         """
-        from belvedere.epochs.coordinator import Settings
         from belvedere.epochs.repair import repair
+        from belvedere.epochs.settings import Settings
 
         name = _name("view", view)
         return repair(self._coordinator(Settings()), self.spark, name)
@@ -291,7 +289,7 @@ def _name(kind: str, name: object) -> str:
 
 
 def _settings(max_rows: int | None) -> Settings:
-    from belvedere.epochs.coordinator import Settings
+    from belvedere.epochs.settings import Settings
 
     return Settings() if max_rows is None else Settings(max_rows=max_rows, load_rows=max_rows)
 

@@ -25,7 +25,7 @@ from belvedere.sql.planner import condition_of
 from belvedere.sql.query.running import readable
 from belvedere.sql.refusal import Refused, only
 from belvedere.sql.relation import Scope, scope_of
-from belvedere.types import Column
+from belvedere.types import Column, Vector
 
 if TYPE_CHECKING:
     from belvedere.database import Database
@@ -267,7 +267,7 @@ def _matching(
     table: TableDefinition,
     select: Select,
     operations: Callable[[pa.Table], tuple[pa.Array, pa.Array]],
-) -> tuple[int, pa.Array, pa.Array]:
+) -> tuple[Vector, pa.Array, pa.Array]:
     keys, values, count, size = [], [], 0, 0
     with db.store.base.snapshot() as snapshot:
         for k, v in snapshot.scan(table.id):
@@ -292,7 +292,7 @@ def _matching(
                 values.append(found[1])
             if size > LARGEST_BYTES:
                 raise _too_many(f"the rows that match have more than {LARGEST_BYTES >> 20} MiB")
-        position = snapshot.position
+        position = snapshot.vector
     empty = pa.array([], pa.binary())
     return position, pa.concat_arrays([empty, *keys]), pa.concat_arrays([empty, *values])
 

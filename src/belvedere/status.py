@@ -18,7 +18,7 @@ from belvedere.epochs.progress import progress
 from belvedere.errors import Stale
 from belvedere.operators.graph import state_tables
 from belvedere.stores.base import CatalogTransaction, Store
-from belvedere.types import Epoch, Position
+from belvedere.types import Epoch, Position, Vector
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +71,9 @@ def read_status(store: Store, recent: int = 20) -> Status:
 
     state, epochs = store.catalog.read(body)
     end = store.base.end()
-    committed = {s: state.head.vector.get(s, 0) for s in end}
+    committed = state.head.vector
     seconds = _lag_seconds(store, committed, end)
-    behind = sum(end[s] - committed[s] for s in end)
+    behind = committed.behind(end)
     alive = holder(store, time.time())
     views = tuple(
         _view(store, state, v, behind, seconds, epochs)
@@ -83,8 +83,8 @@ def read_status(store: Store, recent: int = 20) -> Status:
     return Status(
         store.url,
         state.head.epoch,
-        sum(committed.values()),
-        sum(end.values()),
+        committed.operations,
+        end.operations,
         owner,
         views,
         tuple(epochs),
@@ -100,7 +100,7 @@ def _process(host: str, pid: int) -> str:
     return f"{host} pid {pid}"
 
 
-def _lag_seconds(store: Store, committed: dict[str, Position], end: dict[str, Position]) -> float:
+def _lag_seconds(store: Store, committed: Vector, end: Vector) -> float:
     """The age of the oldest operation that is not in the views."""
     oldest = []
     for stream in end:

@@ -20,7 +20,7 @@ from belvedere.libraries import pa, pc
 from belvedere.readers.base_rows import codecs, decode_rows
 from belvedere.readers.rows import check_limit, key_tuple
 from belvedere.stores.base import Store
-from belvedere.types import Key, Position, Row, Schema
+from belvedere.types import Key, Row, Schema, Vector
 
 # operations per transaction: a larger call is several transactions, each whole or not at all; rows
 # per read
@@ -37,7 +37,7 @@ class Table:
         self,
         store: Store,
         definition: TableDefinition,
-        written: Callable[[Position], None] | None = None,
+        written: Callable[[Vector], None] | None = None,
     ) -> None:
         self._store, self._definition, self._written = store, definition, written
         self._keys, self._rows = codecs(definition.schema)
@@ -64,7 +64,7 @@ class Table:
     def schema(self) -> Schema:
         return self._definition.schema
 
-    def put(self, row: Row) -> Position:
+    def put(self, row: Row) -> Vector:
         """Insert or overwrite one row; returns the position of the log after it."""
         if not isinstance(row, Mapping):
             raise SchemaError(f"a row is a dict of column values, not a {type(row).__name__}")
@@ -87,17 +87,17 @@ class Table:
             raise
         return self._write_one(key, value)
 
-    def put_many(self, rows: Any) -> Position:
+    def put_many(self, rows: Any) -> Vector:
         """Insert or overwrite rows: a list of dicts, Arrow tables and batches, pandas and Polars
         frames.
         """
         return self._write_table(to_arrow(rows, self.schema), None)
 
-    def delete(self, key: Key) -> Position:
+    def delete(self, key: Key) -> Vector:
         """Delete a row, if it is there."""
         return self._write_one(self._full_key(key), None)
 
-    def delete_many(self, keys: Iterable[Key]) -> Position:
+    def delete_many(self, keys: Iterable[Key]) -> Vector:
         if isinstance(keys, str | bytes | Mapping) or not isinstance(keys, Iterable):
             raise SchemaError(
                 f"expected keys as a list, got {type(keys).__name__}: for one key use delete()"
@@ -109,7 +109,7 @@ class Table:
             ((part, pa.nulls(len(part), pa.binary())) for part in parts), len(encoded)
         )
 
-    def write_many(self, rows: Any, deletes: Any = None) -> Position:
+    def write_many(self, rows: Any, deletes: Any = None) -> Vector:
         """Operations in their order: rows to put, and where `deletes` is true rows of which only
         the key matters.
         """
@@ -118,7 +118,7 @@ class Table:
         mask = to_mask(deletes)
         return self._write_table(to_arrow(rows, self.schema, mask), mask)
 
-    def _write_table(self, table: pa.Table, deletes: pa.Array | None) -> Position:
+    def _write_table(self, table: pa.Table, deletes: pa.Array | None) -> Vector:
         """Keys are checked before anything is written; values, which may be large, are encoded part
         by part.
         """
@@ -187,7 +187,7 @@ class Table:
         except Damaged as error:
             raise Damaged(f"table {self.name}: {error.what}") from error
 
-    def _write_one(self, key: bytes, value: bytes | None) -> Position:
+    def _write_one(self, key: bytes, value: bytes | None) -> Vector:
         try:
             return self._note(
                 self._store.base.put_one(
@@ -197,20 +197,21 @@ class Table:
         except Dropped:
             raise Dropped(self.name) from None
 
-    def _write(self, parts: Iterable[Operations], total: int) -> Position:
+    def _write(self, parts: Iterable[Operations], total: int) -> Vector:
         """Each part in a transaction of its own.
 
         One that is too large with the rows that it replaces is halved.
         """
-        done, position = 0, sum(self._store.base.end().values()) if not total else 0
+        done, position = 0, Vector() if total else self._store.base.end()
         for part in parts:
             waiting = [part]
             while waiting:
                 keys, values = waiting.pop()
                 try:
-                    position = self._store.base.write(
+                    written = self._store.base.write(
                         self._definition.id, keys, values, self._definition.before_images
                     )
+                    position = position.merge(written)
                 except TooLarge:
                     half = len(keys) // 2
                     waiting += [(keys[half:], values[half:]), (keys[:half], values[:half])]
@@ -220,14 +221,12 @@ class Table:
                 except StoreFull as error:
                     if not done:
                         raise
-                    written = (
-                        f"the first {done:,} of {total:,} rows are written, the others are not"
-                    )
-                    raise StoreFull(f"{written}. For the next batch: {error}") from error
+                    so_far = f"the first {done:,} of {total:,} rows are written, the others are not"
+                    raise StoreFull(f"{so_far}. For the next batch: {error}") from error
                 done += len(keys)
         return self._note(position)
 
-    def _note(self, position: Position) -> Position:
+    def _note(self, position: Vector) -> Vector:
         if self._written is not None:
             self._written(position)
         return position

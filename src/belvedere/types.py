@@ -6,7 +6,7 @@ Everything here is a plain immutable value that can be written to the catalog as
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -18,6 +18,76 @@ Row = dict[str, Any]
 Key = Any  # a scalar for keys of one column, a tuple for keys of several
 Position = int  # number of operations before this point of a stream: 0 is the beginning
 Epoch = int  # 0 is the empty beginning, the first committed epoch is 1
+
+
+class Vector(Mapping[str, Position]):
+    """How far of every stream: all that was logged before these positions.
+
+    What a write returns, what a cut shows, what a session must see. A stream that is not named
+    stands at 0, so streams may come and go.
+    """
+
+    __slots__ = ("_positions",)
+
+    def __init__(self, positions: Mapping[str, Position] | None = None) -> None:
+        self._positions = {s: p for s, p in positions.items() if p} if positions else {}
+
+    def covers(self, other: Mapping[str, Position]) -> bool:
+        """Whether everything that the other one contains is in this one too."""
+        return all(self[stream] >= position for stream, position in other.items())
+
+    def behind(self, other: Mapping[str, Position]) -> int:
+        """How many operations of the other one are not in this one."""
+        return sum(max(0, position - self[stream]) for stream, position in other.items())
+
+    def merge(self, other: Mapping[str, Position]) -> Vector:
+        """The smallest vector that covers both."""
+        return Vector({**self, **{s: max(p, self[s]) for s, p in other.items()}})
+
+    def lowest(self, other: Vector) -> Vector:
+        """The largest vector that both cover."""
+        return Vector({s: min(self[s], other[s]) for s in self})
+
+    @property
+    def operations(self) -> int:
+        """How many operations it contains."""
+        return sum(self._positions.values())
+
+    def to_json(self) -> dict[str, Position]:
+        return dict(self._positions)
+
+    def __getitem__(self, stream: str) -> Position:
+        return self._positions.get(stream, 0)
+
+    def __contains__(self, stream: object) -> bool:
+        return stream in self._positions
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._positions)
+
+    def __len__(self) -> int:
+        return len(self._positions)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Mapping):
+            return self._positions == Vector(other)._positions
+        return NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self._positions.items()))
+
+    def __deepcopy__(self, memo: object) -> Vector:
+        return self
+
+    def __repr__(self) -> str:
+        return f"Vector({self._positions})"
+
+    def __str__(self) -> str:
+        """Of a store with one stream the number, as users know it."""
+        if len(self._positions) < 2:
+            return f"{self.operations:,}"
+        return ", ".join(f"{stream} {position:,}" for stream, position in sorted(self.items()))
+
 
 _DUCKDB = {
     "boolean": "BOOLEAN",

@@ -12,20 +12,51 @@ import pyarrow as pa
 import pytest
 
 from belvedere.errors import Conflict, Dropped, Stale, StoreError, TooLarge
-from belvedere.stores.base import CatalogTransaction, LogBlock, Shard, Store, Write
+from belvedere.stores.base import (
+    FLOOR,
+    CatalogTransaction,
+    LogBlock,
+    Operations,
+    Shard,
+    Store,
+    TableShape,
+    Write,
+)
+from belvedere.stores.memory import RowRules
 from belvedere.stores.registry import open_store
+from belvedere.types import BIGINT, STRING, Column, Vector
 
 TABLE, OTHER = 7, 8
 LAST_TABLE = 2**32 - 1
 
 
-@pytest.fixture(params=["memory", "embedded"])
+def opened(kind: str, path: Path) -> Store:
+    if kind == "embedded":
+        return open_store(str(path / "store"), slots=2)
+    return open_store("memory:", slots=2, rows=RowRules() if kind == "rows" else None)
+
+
+@pytest.fixture(params=["memory", "embedded", "rows"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    opened = open_store(
-        "memory:" if request.param == "memory" else str(tmp_path / "store"), slots=2
-    )
-    yield opened
-    opened.close()
+    made = opened(request.param, tmp_path)
+    yield made
+    made.close()
+
+
+@pytest.fixture(params=["memory", "embedded"])
+def slot_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+    """A store with slot transactions."""
+    made = opened(request.param, tmp_path)
+    assert made.capabilities.slot_transactions
+    yield made
+    made.close()
+
+
+def collect(store: Store, keep: int) -> None:
+    """As a coordinator does it: the floor rises first."""
+    floor = int(store.catalog.get_one(FLOOR) or b"0")
+    store.catalog.transact(lambda t: t.put(FLOOR, b"%d" % max(keep, floor)))
+    store.state.collect(keep)
 
 
 def binary(*values: bytes | None) -> pa.BinaryArray:
@@ -39,7 +70,13 @@ def apply(
     before_images: bool = True,
 ) -> int:
     keys, values = zip(*operations, strict=True)
-    return store.base.write(table, binary(*keys), binary(*values), before_images)
+    written = store.base.write(table, binary(*keys), binary(*values), before_images)
+    return written.operations
+
+
+def at(position: int) -> Vector:
+    """A position of the only stream."""
+    return Vector({"log": position})
 
 
 def log_of(store: Store, low: int = 0, high: int | None = None) -> list[LogBlock]:
@@ -225,10 +262,10 @@ def test_a_table_without_before_images_logs_none(store: Store) -> None:
 
 
 def test_put_one_is_a_write_of_one_operation(store: Store) -> None:
-    assert store.base.put_one(TABLE, b"k", b"1", before_images=True) == 1
-    assert store.base.put_one(TABLE, b"k", b"22", before_images=True) == 2
-    assert store.base.put_one(TABLE, b"k", None, before_images=True) == 3
-    assert store.base.put_one(TABLE, b"k", None, before_images=True) == 4
+    assert store.base.put_one(TABLE, b"k", b"1", before_images=True).operations == 1
+    assert store.base.put_one(TABLE, b"k", b"22", before_images=True).operations == 2
+    assert store.base.put_one(TABLE, b"k", None, before_images=True).operations == 3
+    assert store.base.put_one(TABLE, b"k", None, before_images=True).operations == 4
     assert rows_of(store) == []
     found = [
         (b.position, b.keys.to_pylist(), b.values.to_pylist(), b.before.to_pylist())
@@ -245,7 +282,7 @@ def test_put_one_is_a_write_of_one_operation(store: Store) -> None:
 
 def test_a_write_of_nothing_logs_nothing(store: Store) -> None:
     apply(store, [(b"k", b"1")])
-    assert store.base.write(TABLE, binary(), binary(), True) == 1
+    assert store.base.write(TABLE, binary(), binary(), True) == Vector()
     assert len(log_of(store)) == 1
 
 
@@ -272,21 +309,23 @@ def test_unless_after_raises_if_the_table_was_written_meanwhile_and_writes_nothi
 ) -> None:
     position = apply(store, [(b"k", b"1")])
     apply(store, [(b"k", b"other")], table=OTHER)
-    assert store.base.write(TABLE, binary(b"k"), binary(b"2"), True, unless_after=position) == 3
+    assert store.base.write(
+        TABLE, binary(b"k"), binary(b"2"), True, unless_after=at(position)
+    ) == at(3)
     with pytest.raises(Conflict):
-        store.base.write(TABLE, binary(b"k"), binary(b"3"), True, unless_after=position)
+        store.base.write(TABLE, binary(b"k"), binary(b"3"), True, unless_after=at(position))
     with pytest.raises(Conflict):
-        store.base.write(TABLE, binary(b"k"), binary(b"3"), True, unless_after=2)
+        store.base.write(TABLE, binary(b"k"), binary(b"3"), True, unless_after=at(2))
     assert rows_of(store) == [(b"k", b"2")]
     assert store.base.end() == {"log": 3}
-    assert store.base.write(TABLE, binary(b"k"), binary(b"3"), True, unless_after=3) == 4
+    assert store.base.write(TABLE, binary(b"k"), binary(b"3"), True, unless_after=at(3)) == at(4)
 
 
 def test_a_conflict_is_seen_after_the_log_is_trimmed(store: Store) -> None:
     apply(store, [(b"k", b"1"), (b"k", b"2")])
     store.base.trim("log", 2)
     with pytest.raises(Conflict):
-        store.base.write(TABLE, binary(b"k"), binary(b"3"), True, unless_after=1)
+        store.base.write(TABLE, binary(b"k"), binary(b"3"), True, unless_after=at(1))
 
 
 def test_a_snapshot_shows_all_operations_before_its_position_and_no_others(store: Store) -> None:
@@ -294,7 +333,7 @@ def test_a_snapshot_shows_all_operations_before_its_position_and_no_others(store
     apply(store, [(b"a", b"o")], table=OTHER)
     with store.base.snapshot() as snapshot:
         apply(store, [(b"a", b"later"), (b"c", b"later")])
-        assert snapshot.position == 3
+        assert snapshot.vector == Vector({"log": 3})
         assert snapshot.get(TABLE, b"a") == b"1"
         assert snapshot.get(TABLE, b"c") is None
         assert snapshot.get_many(TABLE, binary(b"b", b"c", b"a", b"a")).to_pylist() == [
@@ -390,6 +429,85 @@ def content(block: LogBlock) -> int:
     return sum(len(value or b"") for column in columns for value in column.to_pylist())
 
 
+def both(first: dict[bytes, bytes], second: dict[bytes, bytes], images: bool) -> list[Operations]:
+    """A transaction over two tables."""
+    return [
+        Operations(table, binary(*rows), binary(*rows.values()), images)
+        for table, rows in ((TABLE, first), (OTHER, second))
+    ]
+
+
+@pytest.mark.parametrize("images", [True, False])
+def test_a_transaction_over_several_tables_is_logged_as_a_whole(store: Store, images: bool) -> None:
+    assert store.capabilities.transactions
+    apply(store, [(b"a", b"0")])
+    end = store.base.write_all(both({b"a": b"1", b"b": b"1"}, {b"a": b"x"}, images))
+    assert end == store.base.end() == at(4)
+    assert (rows_of(store), rows_of(store, OTHER)) == (
+        [(b"a", b"1"), (b"b", b"1")],
+        [(b"a", b"x")],
+    )
+    blocks = [(b.table, b.position, b.end, b.is_last) for b in log_of(store)]
+    assert blocks == [(TABLE, 0, 1, True), (TABLE, 1, 3, False), (OTHER, 3, 4, True)]
+    first, second = log_of(store, 1)
+    assert (first.values.to_pylist(), second.values.to_pylist()) == ([b"1", b"1"], [b"x"])
+    assert (first.before is None) == (not images)
+    if images:
+        assert first.before is not None
+        assert first.before.to_pylist() == [b"0", None]
+
+
+def test_no_cut_and_no_trimming_divides_a_transaction(store: Store) -> None:
+    for number in range(5):
+        rows = {b"%d" % k: b"v" for k in range(number + 1)}
+        store.base.write_all(both(rows, {b"k": b"w"}, True))
+    ends = {block.end for block in log_of(store) if block.is_last}
+    assert ends == {2, 5, 9, 14, 20}
+    for low in (0, *sorted(ends)):
+        for rows in range(25):
+            for size in (None, 1, 100, 10_000):
+                assert store.base.cut("log", low, rows, size) in ends
+    for position in range(21):
+        store.base.trim("log", position)
+        kept = log_of(store, max([0, *(e for e in ends if e <= position)]))
+        assert not kept or kept[0].position in {0, *ends}
+
+
+def test_a_transaction_that_fails_in_one_table_writes_nothing(store: Store) -> None:
+    apply(store, [(b"a", b"0")])
+    before = store.base.end()
+    apply(store, [(b"a", b"1")], table=OTHER)
+    with pytest.raises(Conflict):
+        store.base.write_all(both({b"a": b"2"}, {b"a": b"2"}, True), unless_after=before)
+    store.base.drop(OTHER)
+    with pytest.raises(Dropped):
+        store.base.write_all(both({b"a": b"3"}, {b"a": b"3"}, True))
+    assert rows_of(store) == [(b"a", b"0")]
+    assert store.base.end() == at(2)
+
+
+def test_the_shapes_of_tables_can_be_told_any_number_of_times(store: Store) -> None:
+    shapes = [TableShape(TABLE, "v", (Column("k", STRING),), (Column("n", BIGINT),))]
+    store.state.create(shapes)
+    write_epoch(store, 1, {b"a": b"1"})
+    store.state.create([*shapes, TableShape(OTHER)])
+    assert as_of(store, 1) == {b"a": b"1"}
+
+
+def test_a_late_attempt_changes_nothing_once_the_floor_has_reached_its_epoch(store: Store) -> None:
+    """With slot transactions and without."""
+    write_epoch(store, 1, {b"a": b"1", b"b": b"1"})
+    late = store.state.shard(0, 3)
+    for epoch in (2, 3, 4, 5):
+        write_epoch(store, epoch, {b"a": None if epoch == 3 else b"%d" % epoch})
+    collect(store, 4)
+    late.write(Write(TABLE, binary(b"a", b"c"), binary(b"late", b"late"), binary(None, None)))
+    with pytest.raises(Stale):
+        late.commit()
+    assert as_of(store, 4) == {b"a": b"4", b"b": b"1"}
+    assert as_of(store, 5) == {b"a": b"5", b"b": b"1"}
+
+
 @pytest.mark.parametrize("width", [3, 900])
 def test_a_stretch_ends_with_its_last_row_or_with_the_row_that_exceeds_its_bytes(
     store: Store, width: int
@@ -444,7 +562,7 @@ def test_operations_that_are_too_large_together_write_nothing(store: Store) -> N
     half = b"x" * (65 << 20)
     store.base.put_one(TABLE, b"a", half, before_images=True)
     # one operation is never too large
-    end = store.base.put_one(TABLE, b"b", half + half, before_images=True)
+    end = store.base.put_one(TABLE, b"b", half + half, before_images=True).operations
     # by their values, or by the rows before
     for operations in ([(b"c", half), (b"d", half)], [(b"a", None), (b"b", None)]):
         with pytest.raises(TooLarge):
@@ -479,14 +597,14 @@ def test_reading_below_the_trim_point_raises(store: Store) -> None:
 
 def test_a_log_that_was_trimmed_to_its_end_goes_on_from_there(store: Store) -> None:
     for _ in range(600):
-        end = store.base.put_one(TABLE, b"k", b"v", True)
+        end = store.base.put_one(TABLE, b"k", b"v", True).operations
     store.base.trim("log", end + 100)
     assert store.base.end() == {"log": end}
     assert log_of(store, end) == []
     assert store.base.cut("log", end, 5) == end
     with pytest.raises(Stale):
         log_of(store, end - 1)
-    assert store.base.put_one(TABLE, b"k", b"w", True) == end + 1
+    assert store.base.put_one(TABLE, b"k", b"w", True).operations == end + 1
     assert [block.position for block in log_of(store, end)] == [end]
 
 
@@ -532,7 +650,7 @@ def test_a_dropped_base_table_is_neither_read_nor_written(store: Store, removed:
         with pytest.raises(Dropped):
             store.base.put_one(TABLE, b"k", None, images)
     with pytest.raises(Dropped):
-        store.base.write(TABLE, binary(b"k"), binary(b"2"), True, unless_after=0)
+        store.base.write(TABLE, binary(b"k"), binary(b"2"), True, unless_after=at(0))
     assert store.base.end() == {"log": end}
     assert apply(store, [(b"k", b"1")], table=OTHER) == end + 1
 
@@ -557,7 +675,7 @@ def test_rows_of_dropped_tables_are_removed_step_by_step(store: Store) -> None:
 
 
 def test_an_unknown_stream_is_refused(store: Store) -> None:
-    assert store.base.streams == ("log",)
+    assert store.base.streams() == ("log",)
     for call in (
         lambda: list(store.base.read_log("nolog", 0, 1)),
         lambda: store.base.cut("nolog", 0, 1),
@@ -678,7 +796,8 @@ def test_an_attempt_completes_the_tables_that_another_one_has_not_written(store:
     assert as_of(store, 1, OTHER) == {}
 
 
-def test_every_read_and_the_commit_of_a_late_attempt_raise(store: Store) -> None:
+def test_every_read_and_the_commit_of_a_late_attempt_raise(slot_store: Store) -> None:
+    store = slot_store
     write_epoch(store, 1, {b"a": b"1"})
     shard = store.state.shard(0, 2)
     buffer(shard, {b"z": b"late"})
@@ -710,7 +829,8 @@ def test_nothing_is_written_before_the_commit_or_without_it(store: Store) -> Non
     assert store.state.status(0).write_floor == 0
 
 
-def test_a_commit_is_all_or_nothing_over_its_tables(store: Store) -> None:
+def test_a_commit_is_all_or_nothing_over_its_tables(slot_store: Store) -> None:
+    store = slot_store
     shard = store.state.shard(0, 1)
     buffer(shard, {b"a": b"1"})
     buffer(shard, {b"o": b"1"}, table=OTHER)
@@ -809,7 +929,7 @@ def test_slots_are_apart(store: Store) -> None:
     write_epoch(store, 1, {b"a": b"0"}, slot=0)
     write_epoch(store, 5, {b"a": b"1"}, slot=1)
     assert (as_of(store, 5, slot=0), as_of(store, 5, slot=1)) == ({b"a": b"0"}, {b"a": b"1"})
-    assert store.state.status(0).write_floor == 1
+    assert store.state.status(0).write_floor <= 1
 
 
 def test_an_epoch_may_skip_a_slot(store: Store) -> None:
@@ -863,13 +983,14 @@ def test_a_reader_does_not_see_the_epoch_that_is_being_written(store: Store) -> 
     assert store.state.getter(OTHER)(0, 1, b"a") is None
 
 
-def test_collecting_raises_the_floors_and_readers_below_raise(store: Store) -> None:
+def test_collecting_raises_the_floors_and_readers_below_raise(slot_store: Store) -> None:
+    store = slot_store
     for epoch in range(1, 6):
         write_epoch(
             store, epoch, {b"a": b"%d" % epoch, b"t": None if epoch == 2 else b"%d" % epoch}
         )
     reader = store.state.reader(0, 2)
-    store.state.collect(0, 3)
+    collect(store, 3)
     status = store.state.status(0)
     assert (status.slot, status.write_floor, status.history_floor) == (0, 5, 3)
     assert status.bytes > 0
@@ -884,10 +1005,11 @@ def test_collecting_raises_the_floors_and_readers_below_raise(store: Store) -> N
     assert [as_of(store, epoch)[b"a"] for epoch in (3, 4, 5, 6)] == [b"3", b"4", b"5", b"5"]
 
 
-def test_collecting_closes_epochs_up_to_it_even_if_nothing_was_written(store: Store) -> None:
+def test_collecting_closes_epochs_up_to_it_even_if_nothing_was_written(slot_store: Store) -> None:
+    store = slot_store
     write_epoch(store, 1, {b"a": b"1"})
     late = store.state.shard(0, 3)
-    store.state.collect(0, 4)
+    collect(store, 4)
     status = store.state.status(0)
     assert (status.write_floor, status.history_floor) == (4, 4)
     with pytest.raises(Stale):
@@ -900,12 +1022,13 @@ def test_collecting_closes_epochs_up_to_it_even_if_nothing_was_written(store: St
     assert (as_of(store, 4), as_of(store, 5)) == ({b"a": b"1"}, {b"a": b"5"})
 
 
-def test_collecting_never_lowers_a_floor_and_is_idempotent(store: Store) -> None:
+def test_collecting_never_lowers_a_floor_and_is_idempotent(slot_store: Store) -> None:
+    store = slot_store
     for epoch in range(1, 4):
         write_epoch(store, epoch, {b"a": b"%d" % epoch})
-    store.state.collect(0, 2)
-    store.state.collect(0, 1)
-    store.state.collect(0, 2)
+    collect(store, 2)
+    collect(store, 1)
+    collect(store, 2)
     status = store.state.status(0)
     assert (status.write_floor, status.history_floor) == (3, 2)
     assert as_of(store, 2) == {b"a": b"2"}
@@ -914,7 +1037,7 @@ def test_collecting_never_lowers_a_floor_and_is_idempotent(store: Store) -> None
 def test_a_retry_of_an_epoch_after_collecting_the_one_before_reads_the_same(store: Store) -> None:
     write_epoch(store, 1, {b"a": b"1", b"b": b"1"})
     write_epoch(store, 2, {b"a": b"2", b"b": None})
-    store.state.collect(0, 1)
+    collect(store, 1)
     shard = store.state.shard(0, 2)
     assert shard.get_many(TABLE, binary(b"a", b"b")).to_pylist() == [b"1", b"1"]
     buffer(shard, {b"a": b"2", b"b": None})

@@ -18,6 +18,7 @@ from belvedere.errors import Conflict, Dropped, Stale
 from belvedere.stores.base import Shard, Store, Write
 from belvedere.stores.embedded import EmbeddedStore
 from belvedere.stores.memory import MemoryStore
+from belvedere.types import Vector
 
 TABLES = (1, 2)
 KEYS = [b"", b"a", b"ab", b"c\x00", b"c\x00\x00", b"\xff\xff"]
@@ -184,7 +185,7 @@ class StateAgrees(Agreeing):
 
     @rule(age=st.integers(0, 3))
     def collect(self, age: int) -> None:
-        self.agree(lambda store: store.state.collect(0, max(self.committed - age, 0)))
+        self.agree(lambda store: store.state.collect(max(self.committed - age, 0)))
 
     @invariant()
     def floors_and_counts_are_equal(self) -> None:
@@ -215,15 +216,16 @@ class BaseAgrees(Agreeing):
         # the order of different rows within a block is the store's choice
         operations.sort(key=lambda operation: operation[0])
         arrays = binary([key for key, _ in operations]), binary([value for _, value in operations])
-        end = self.agree(lambda store: store.base.write(table, *arrays, images, unless))
-        if isinstance(end, int) and end > self.ends[-1]:
-            self.ends.append(end)
+        after = None if unless is None else Vector({"log": unless})
+        end = self.agree(lambda store: store.base.write(table, *arrays, images, after))
+        if isinstance(end, Vector) and end["log"] > self.ends[-1]:
+            self.ends.append(end["log"])
 
     @rule(table=tables, key=keys, value=values, images=st.booleans())
     def base_put_one(self, table: int, key: bytes, value: bytes | None, images: bool) -> None:
         end = self.agree(lambda store: store.base.put_one(table, key, value, images))
-        if isinstance(end, int):
-            self.ends.append(end)
+        if isinstance(end, Vector):
+            self.ends.append(end["log"])
 
     @rule(table=tables, often=st.integers(0, 9), reclaim=st.booleans())
     def base_drop(self, table: int, often: int, reclaim: bool) -> None:
@@ -270,7 +272,7 @@ class BaseAgrees(Agreeing):
         def call(store: Store) -> list[Any]:
             with store.base.snapshot() as snapshot:
                 found = [
-                    snapshot.position,
+                    snapshot.vector,
                     [snapshot.get(table, key) for key in KEYS],
                     listed(snapshot.scan(table, low, high, batch=2)),
                 ]

@@ -22,10 +22,11 @@ from typing import Any
 import belvedere
 from belvedere.catalog.state import read_state
 from belvedere.database import Database
-from belvedere.epochs.coordinator import Coordinator, Settings
+from belvedere.epochs.coordinator import Coordinator
 from belvedere.epochs.intent import Intent
 from belvedere.epochs.local import LocalRunner
 from belvedere.epochs.manager import Ack
+from belvedere.epochs.settings import Settings
 from belvedere.errors import BelvedereError
 
 SLOTS, STEPS, CASES = 2, 14, 10

@@ -275,7 +275,7 @@ def test_readers_of_killed_processes_are_cleared(path: Path, start: Start) -> No
     with EmbeddedStore.open(path, slots=2) as store:
         store.base.put_one(5, b"k", b"1", True)
         child = start(
-            "with store.base.snapshot() as snapshot:\n    say(snapshot.position)\n   "
+            "with store.base.snapshot() as snapshot:\n    say(snapshot.vector.operations)\n   "
             " sys.stdin.readline()"
         )
         assert said(child) == "1"

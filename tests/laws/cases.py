@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from random import Random
 from typing import Any
 
-from belvedere.epochs.coordinator import Settings
+from belvedere.epochs.settings import Settings
 from tests.laws.domains import Table, random_table
 from tests.laws.queries import random_view
 from tests.laws.script import Action, Base, Case, Create, Run, Write

@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from belvedere.epochs.coordinator import Settings
+from belvedere.epochs.settings import Settings
 from tests.laws.domains import Table
 from tests.laws.queries import View
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from belvedere.epochs.coordinator import Settings
+from belvedere.epochs.settings import Settings
 from belvedere.sql.dialect import parse, sql_of
 from tests.laws.script import Action, Case, Create, Run, Write
 

@@ -75,7 +75,11 @@ def writer(world: World, operations: int) -> None:
             (world.some_key(), world.some_row() if draw.random() < 0.7 else None)
             for _ in range(size)
         ]
-        world.write(draw.choice(world.mix.tables), batch)
+        table, *others = draw.sample(world.mix.tables, len(world.mix.tables))
+        parts = [(table, batch)]
+        if others and world.mix.streams == 1 and draw.random() < 0.5:
+            parts.append((others[0], [(world.some_key(), world.some_row())]))
+        world.write_all(parts)
         operations -= size
         if draw.random() >= world.mix.bursts:
             world.scheduler.sleep(draw.randint(1, 120))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,7 @@ class Mix:
     # the place
     slots: int = 3
     streams: int = 1
+    by_row: bool = False  # a store of single rows, without slot transactions
     history: int = 1
     max_rows: int = 3  # operations per epoch
     wide: float = 0.5  # share of epochs that run in several tasks
@@ -56,6 +57,20 @@ class Mix:
             key: tuple(value) if isinstance(value, list) else value for key, value in values.items()
         }
         return cls(name, **lists_as_tuples)
+
+
+# The specifications that everything must be right on: of slots and of rows, one stream and three.
+PLACES: dict[str, dict[str, Any]] = {
+    "slots": {},
+    "rows": {"by_row": True},
+    "slots, 3 streams": {"streams": 3},
+    "rows, 3 streams": {"by_row": True, "streams": 3},
+}
+
+
+def at(mix: Mix, place: str) -> Mix:
+    """The same mix at another place."""
+    return replace(mix, **PLACES[place])
 
 
 @cache

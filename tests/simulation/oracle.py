@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -104,15 +104,17 @@ def _div(a: int, b: int) -> int:
 @dataclass(slots=True)
 class Oracle:
     operations: list[Operation] = field(default_factory=list)
+    # stream, first position, the position after the last
+    transactions: list[tuple[str, int, int]] = field(default_factory=list)
 
     def record(self, operation: Operation) -> None:
         self.operations.append(operation)
 
-    def rows(self, table: str, vector: dict[str, int]) -> list[Row]:
+    def rows(self, table: str, vector: Mapping[str, int]) -> list[Row]:
         """The rows of a base table after the operations that a vector covers."""
         found: dict[str, Row] = {}
         for o in self.operations:
-            if o.table == table and o.position < vector.get(o.stream, 0):
+            if o.table == table and o.position < vector[o.stream]:
                 if o.row is None:
                     found.pop(o.key, None)
                 else:

@@ -58,7 +58,7 @@ def run(mix: Mix, seed: int, switches: Switches | None = None) -> Outcome:
             world.scheduler.end()
     world.counts += Counter(
         {
-            "collections": world.scheduler.taken["collect"],
+            "collections": world.scheduler.taken["collect"] + world.scheduler.taken["raise fence"],
             "trims": world.scheduler.taken["log trim"],
         }
     )

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from belvedere.catalog.definitions import ViewDefinition
 from belvedere.catalog.state import read_head, read_state
-from belvedere.epochs import coordinator, manager, source
+from belvedere.epochs import commits, coordinator, manager, source
 from belvedere.epochs.intent import Intent
 from belvedere.errors import Stale
 from belvedere.evaluation import evaluate
@@ -96,7 +96,10 @@ def no_second_look() -> Iterator[None]:
 @contextmanager
 def unseen_pins() -> Iterator[None]:
     """R6: collection and trimming do not ask for pins."""
-    with patch.object(coordinator, "oldest_pin", lambda store, now: None):
+    with (
+        patch.object(coordinator, "oldest_pin", lambda store, now: None),
+        patch.object(commits, "oldest_pin_in", lambda t, now: None),
+    ):
         yield
 
 

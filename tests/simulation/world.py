@@ -15,13 +15,14 @@ import pyarrow as pa
 from belvedere.catalog.definitions import LIVE, TableDefinition, ViewDefinition
 from belvedere.catalog.state import Head, read_state
 from belvedere.catalog.tables import create_table
-from belvedere.epochs.coordinator import Settings
 from belvedere.epochs.lease import LEASE_SECONDS
 from belvedere.epochs.rules import Rules
+from belvedere.epochs.settings import Settings
 from belvedere.readers.base_rows import codecs
 from belvedere.readers.cut import Cut
 from belvedere.stores import memory
-from belvedere.types import BIGINT, DOUBLE, STRING, Column, Schema
+from belvedere.stores.base import Operations
+from belvedere.types import BIGINT, DOUBLE, STRING, Column, Schema, Vector
 from tests.simulation.mixes import Mix
 from tests.simulation.oracle import VIEWS, Content, Operation, Oracle, Row, View
 from tests.simulation.scheduler import Actor, Scheduler
@@ -46,6 +47,7 @@ class Switches:
     """
 
     store: memory.Rules = field(default_factory=memory.Rules)
+    rows: memory.RowRules = field(default_factory=memory.RowRules)
     engine: Rules = field(default_factory=Rules)
     substituted: tuple[str, ...] = ()
     # off: doubles are compared to nine digits, so an inexact sum alone is no violation
@@ -58,7 +60,12 @@ class World:
         self.random = random.Random(f"{mix.name}/{seed}")
         self.scheduler = Scheduler(self.random, after_step=self._judge_commit)
         self.store = memory.MemoryStore(
-            mix.slots, mix.streams, switches.store, self.scheduler.point, self.now
+            mix.slots,
+            mix.streams,
+            switches.store,
+            self.scheduler.point,
+            self.now,
+            switches.rows if mix.by_row else None,
         )
         self.oracle = Oracle()
         self.counts: Counter[str] = Counter()
@@ -71,7 +78,7 @@ class World:
         self._clock = 1_000_000.0
         self._amounts = iter(range(1, 62))
         self._head_bytes: bytes | None = None
-        self.head = Head(0, 0, {})
+        self.head = Head(0, 0, Vector())
         self.tables: dict[str, TableDefinition] = {}
         self._create_tables()
 
@@ -127,29 +134,40 @@ class World:
     def write(
         self, table: str, operations: Sequence[tuple[str, tuple[str | None, int, float] | None]]
     ) -> None:
+        self.write_all([(table, operations)])
+
+    def write_all(
+        self,
+        parts: Sequence[tuple[str, Sequence[tuple[str, tuple[str | None, int, float] | None]]]],
+    ) -> None:
         """Apply operations in one transaction (of one stream), and record them for the oracle."""
-        keys, rows = codecs(SCHEMA)
-        definition, base = self.tables[table], self.store.base
-        pairs = [
-            (keys.encode_one((k,)), None if row is None else rows.encode_one(row))
-            for k, row in operations
-        ]
+        encoded = [self._encoded(table, operations) for table, operations in parts]
         self.scheduler.point("write")
         with self.scheduler.quietly():
-            before = base.end()
-            if len(pairs) == 1:
-                base.put_one(definition.id, *pairs[0], definition.before_images)
-            else:
-                key_column, value_column = (
-                    pa.array(column, pa.binary()) for column in zip(*pairs, strict=True)
-                )
-                base.write(definition.id, key_column, value_column, definition.before_images)
-            stream = next(name for name, end in base.end().items() if end != before.get(name, 0))
-        for i, (k, row) in enumerate(operations):
-            whole: Row | None = None if row is None else (k, *row)
-            self.oracle.record(Operation(table, stream, before.get(stream, 0) + i, k, whole))
-        shown = ", ".join(f"{k}: {row and row[:2]}" for k, row in operations)
-        self.scheduler.note(f"writes {shown} to {table} at {stream} {before.get(stream, 0)}")
+            before = self.store.base.end()
+            written = self.store.base.write_all(encoded)
+            (stream,) = written
+        position = first = before[stream]
+        for table, operations in parts:
+            for k, row in operations:
+                whole: Row | None = None if row is None else (k, *row)
+                self.oracle.record(Operation(table, stream, position, k, whole))
+                position += 1
+        self.oracle.transactions.append((stream, first, position))
+        shown = ", ".join(f"{t} {k}: {r and r[:2]}" for t, done in parts for k, r in done)
+        self.scheduler.note(f"writes {shown} at {stream} {first}")
+
+    def _encoded(
+        self, table: str, operations: Sequence[tuple[str, tuple[str | None, int, float] | None]]
+    ) -> Operations:
+        keys, rows = codecs(SCHEMA)
+        definition = self.tables[table]
+        return Operations(
+            definition.id,
+            pa.array([keys.encode_one((k,)) for k, _ in operations], pa.binary()),
+            pa.array([row and rows.encode_one(row) for _, row in operations], pa.binary()),
+            definition.before_images,
+        )
 
     # ------------------------------------------------------------ views
 
@@ -164,7 +182,7 @@ class World:
                     return view, table
         raise KeyError(select)
 
-    def expected(self, definition: ViewDefinition, vector: dict[str, int]) -> Content:
+    def expected(self, definition: ViewDefinition, vector: Vector) -> Content:
         view, table = self.view_of(definition.select)
         return view.content(self.oracle.rows(table, vector))
 
@@ -173,7 +191,7 @@ class World:
         who: str,
         definition: ViewDefinition,
         epoch: int,
-        vector: dict[str, int],
+        vector: Vector,
         seen: Content,
     ) -> None:
         right = self.expected(definition, vector)
@@ -198,14 +216,20 @@ class World:
         if head.epoch != self.head.epoch:
             if head.epoch != self.head.epoch + 1:
                 self.violate(f"epoch {self.head.epoch} is followed by epoch {head.epoch}")
-            if any(head.vector.get(s, 0) < p for s, p in self.head.vector.items()):
+            if not head.vector.covers(self.head.vector):
                 self.violate(
                     f"epoch {head.epoch} goes back from {self.head.vector} to {head.vector}"
                 )
+            self._judge_transactions(head.vector)
             self.count("commits")
             self.scheduler.note(f"== epoch {head.epoch} is committed, vector {head.vector}")
         self.head = head
         self.judge(f"commit {head.epoch}")
+
+    def _judge_transactions(self, vector: Vector) -> None:
+        for stream, first, end in self.oracle.transactions:
+            if first < vector[stream] < end:
+                self.violate(f"vector {vector} divides the transaction at {stream} {first}")
 
     def judge(self, when: str) -> None:
         """Every live view, as of the committed epoch, equals its recomputation from the operations
@@ -242,10 +266,7 @@ class World:
         dropped views is left.
         """
         with self.scheduler.quietly():
-            if any(
-                self.head.vector.get(stream, 0) != end
-                for stream, end in self.store.base.end().items()
-            ):
+            if self.head.vector != self.store.base.end():
                 return False
             if "intent" in self._entries or any(
                 key.startswith("garbage/") for key in self._entries

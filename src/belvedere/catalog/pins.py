@@ -8,10 +8,11 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import reduce
 
 from belvedere.catalog.state import CatalogState, read_state
 from belvedere.stores.base import CatalogTransaction, Store
-from belvedere.types import Epoch, Position
+from belvedere.types import Epoch, Vector
 
 PIN_SECONDS = 3600.0  # a reader that died leaves its pin no longer than this
 
@@ -19,7 +20,7 @@ PIN_SECONDS = 3600.0  # a reader that died leaves its pin no longer than this
 @dataclass(frozen=True, slots=True)
 class Pin:
     epoch: Epoch
-    vector: dict[str, Position]
+    vector: Vector
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +63,9 @@ def hold(store: Store, seconds: float) -> Held:
         expired = [k for k, v in t.scan("pin/") if json.loads(v)["expires"] < time.time()]
         for old in expired:
             t.delete(old)
-        t.put(
-            key,
-            json.dumps(
-                {"epoch": head.epoch, "vector": head.vector, "expires": time.time() + seconds}
-            ).encode(),
-        )
+        vector = head.vector.to_json()
+        pin = {"epoch": head.epoch, "vector": vector, "expires": time.time() + seconds}
+        t.put(key, json.dumps(pin).encode())
         return Held(key, Pin(head.epoch, head.vector), state)
 
     return store.catalog.transact(body)
@@ -81,6 +79,5 @@ def oldest_pin_in(t: CatalogTransaction, now: float) -> Pin | None:
     alive = [p for p in (json.loads(value) for _, value in t.scan("pin/")) if p["expires"] > now]
     if not alive:
         return None
-    vectors = [p["vector"] for p in alive]
-    lowest = {s: min(v.get(s, 0) for v in vectors) for s in set().union(*vectors)}
+    lowest = reduce(Vector.lowest, (Vector(p["vector"]) for p in alive))
     return Pin(min(p["epoch"] for p in alive), lowest)

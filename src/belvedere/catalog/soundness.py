@@ -46,9 +46,9 @@ def _trouble(store: Store, head: Head, floors: list[Epoch], last: Epoch) -> str 
             return f"slot {slot} has epoch {floor}, the catalog knows epochs up to {last}"
     ends = store.base.end()
     for stream, position in head.vector.items():
-        if ends.get(stream, 0) < position:
+        if ends[stream] < position:
             return (
-                f"the change log ends at {ends.get(stream, 0):,}, the views contain operations up"
+                f"the change log ends at {ends[stream]:,}, the views contain operations up"
                 f" to {position:,}"
             )
         try:

@@ -24,8 +24,8 @@ from typing import TypeVar
 from belvedere.catalog.damage import decodes
 from belvedere.catalog.definitions import TableDefinition, ViewDefinition, ViewStatus
 from belvedere.errors import CatalogError
-from belvedere.stores.base import CatalogTransaction
-from belvedere.types import Epoch, Position
+from belvedere.stores.base import FLOOR, CatalogTransaction
+from belvedere.types import Epoch, Vector
 
 _HEAD = struct.Struct("<QQ")
 T = TypeVar("T")
@@ -37,18 +37,18 @@ class Head:
 
     epoch: Epoch
     version: int
-    vector: dict[str, Position]
+    vector: Vector
 
     def to_bytes(self) -> bytes:
-        return _HEAD.pack(self.epoch, self.version) + json.dumps(self.vector).encode()
+        return _HEAD.pack(self.epoch, self.version) + json.dumps(self.vector.to_json()).encode()
 
     @classmethod
     @decodes("the committed epoch")
     def from_bytes(cls, data: bytes | None) -> Head:
         if data is None:
-            return cls(0, 0, {})
+            return cls(0, 0, Vector())
         epoch, version = _HEAD.unpack_from(data)
-        return cls(epoch, version, json.loads(data[_HEAD.size :]))
+        return cls(epoch, version, Vector(json.loads(data[_HEAD.size :])))
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +98,12 @@ def _named(found: dict[str, T], name: str, kind: str, hint: str) -> T:
 
 def read_head(t: CatalogTransaction) -> Head:
     return Head.from_bytes(t.get("head"))
+
+
+@decodes("the epoch up to which history may be removed")
+def read_floor(t: CatalogTransaction) -> Epoch:
+    """The epoch below which history may be gone."""
+    return int(t.get(FLOOR) or b"0")
 
 
 @decodes("a name or a count")

@@ -32,4 +32,4 @@ def delete(
         there = len(values) == len(target.schema.key) and target.get(values) is not None
         position = target.delete(values)
     said = "1 row deleted" if there else "there was no such row; the delete is logged"
-    console().print(f"{said} at position {position:,}")
+    console().print(f"{said} at position {position}")

@@ -36,4 +36,4 @@ def put(
             if is_json
             else row_from_pairs(row, target.schema)
         )
-    console().print(f"1 row put at position {position:,}")
+    console().print(f"1 row put at position {position}")

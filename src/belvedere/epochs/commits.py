@@ -10,20 +10,28 @@ from dataclasses import replace
 from typing import Any
 
 from belvedere.catalog.definitions import LOADING, ViewStatus
-from belvedere.catalog.state import bump, read_head
+from belvedere.catalog.pins import oldest_pin_in
+from belvedere.catalog.state import bump, read_floor, read_head
 from belvedere.catalog.views import make_live
 from belvedere.epochs.intent import Intent, Load
 from belvedere.epochs.lease import Lease, check_fence
 from belvedere.epochs.manager import Ack, ack_to_json
 from belvedere.epochs.rules import Rules
 from belvedere.errors import LeaseLost
-from belvedere.stores.base import CatalogTransaction, Store
+from belvedere.stores.base import FLOOR, CatalogTransaction, Store
+from belvedere.types import Epoch
 
 KEPT_MANIFESTS = 1000
 
 
 def commit(
-    store: Store, lease: Lease, intent: Intent, acks: Iterable[Ack], rules: Rules, now: float
+    store: Store,
+    lease: Lease,
+    intent: Intent,
+    acks: Iterable[Ack],
+    rules: Rules,
+    now: float,
+    history: int,
 ) -> dict[str, Any]:
     """Write the commit manifest, move the head, let loaded views become
     live; returns the manifest.
@@ -46,9 +54,22 @@ def commit(
         if intent.repair is not None:
             t.delete(intent.repair)
         _advance(t, intent, done)
+        if rules.floor_first:
+            _raise_floor(t, intent.epoch - history, now)
 
     store.catalog.transact(body)
     return manifest
+
+
+def _raise_floor(t: CatalogTransaction, keep: Epoch, now: float) -> None:
+    """Allow history below an epoch to be removed, as far as no reader holds it.
+
+    Pins are written in transactions of the same catalog, so none can be overlooked.
+    """
+    pin = oldest_pin_in(t, now)
+    allowed = keep if pin is None else min(keep, pin.epoch)
+    if allowed > read_floor(t):
+        t.put(FLOOR, b"%d" % allowed)
 
 
 def _advance(t: CatalogTransaction, intent: Intent, acks: list[Ack]) -> None:
@@ -90,8 +111,8 @@ def _manifest(intent: Intent, acks: list[Ack], now: float) -> dict[str, Any]:
     return {
         "epoch": intent.epoch,
         "kind": intent.kind,
-        "low": intent.low,
-        "high": intent.high,
+        "low": intent.low.to_json(),
+        "high": intent.high.to_json(),
         "operations": intent.operations,
         "changes": sum(a.changes for a in acks),
         "started": intent.started,

@@ -9,14 +9,13 @@ import threading
 import time
 from collections import deque
 from dataclasses import dataclass
-from typing import Any
 
 from belvedere.catalog.state import Head
 from belvedere.epochs.coordinator import Coordinator, EpochReport
 from belvedere.errors import BelvedereError, LeaseLost, PipelineError, Stale, Timeout
 from belvedere.readers.waiting import check_seconds, wait_until
 from belvedere.stores.base import Store
-from belvedere.types import Position
+from belvedere.types import Position, Vector
 
 _log = logging.getLogger("belvedere")
 IDLE = 0.005  # how often a pipeline without work looks for new operations
@@ -119,20 +118,30 @@ class Pipeline:
             raise PipelineError(f"the pipeline ended: {self._error}") from self._error
         return ended
 
-    def await_position(self, position: Position, timeout: float | None = None) -> bool:
-        """Wait until everything before a position of the log is in every view."""
+    def await_position(self, position: Vector | Position, timeout: float | None = None) -> bool:
+        """Wait until everything before a position, as a write returns it, is in every view.
+
+        In a store with one stream a number will do.
+        """
         check_seconds("timeout", timeout)
+        wanted = position if isinstance(position, Vector) else self._vector(position)
 
         def reached() -> bool | None:
             if self._error is not None:
                 raise PipelineError(f"the pipeline ended: {self._error}") from self._error
-            return (
-                sum(Head.from_bytes(self._store.catalog.get_one("head")).vector.values())
-                >= position
-                or None
-            )
+            committed = Head.from_bytes(self._store.catalog.get_one("head")).vector
+            return committed.covers(wanted) or None
 
         return wait_until(reached, timeout) is True
+
+    def _vector(self, position: Position) -> Vector:
+        streams = self._store.base.streams()
+        if len(streams) > 1:
+            raise PipelineError(
+                f"this store has {len(streams)} streams, so {position} says too little: wait for"
+                " what the write returned"
+            )
+        return Vector({streams[0]: position})
 
     @property
     def _store(self) -> Store:
@@ -165,7 +174,7 @@ class Pipeline:
                 return
             else:
                 self._message = "waiting for operations"
-                self._look_after_holders()
+                self._look_after_store()
             pause = self._trigger if isinstance(self._trigger, float | int) else 0.0
             pause = max(pause, IDLE) if report is None else pause
             if pause:
@@ -179,24 +188,12 @@ class Pipeline:
         self._message = "running epochs"
         return True
 
-    def _look_after_holders(self) -> None:
-        """What only some stores need: end a process that keeps a write lock, free the entries of
-        dead readers.
-        """
+    def _look_after_store(self) -> None:
         if time.monotonic() - self._checked < 1.0:
             return
         self._checked = time.monotonic()
-        store: Any = self._store
-        if hasattr(store, "end_stuck_holders"):
-            for process in store.end_stuck_holders(HOLDER_DEADLINE):
-                _log.warning(
-                    "process %d was ended: it kept a write lock of %s for more than %g s",
-                    process,
-                    store.url,
-                    HOLDER_DEADLINE,
-                )
-        if hasattr(store, "maintain"):
-            store.maintain()
+        for done in self._store.look_after(HOLDER_DEADLINE):
+            _log.warning("%s: %s", self._store.url, done)
 
     def _end(self) -> None:
         self._message = "stopped" if self._error is None else f"failed: {self._error}"

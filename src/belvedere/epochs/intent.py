@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.metadata import version
 
-from belvedere.types import Epoch, Position
+from belvedere.types import Epoch, Vector
 
 CHANGES, LOAD, REPAIR = "changes", "load", "repair"
 
@@ -56,8 +56,8 @@ class Intent:
     id: str
     fence: int
     kind: str
-    low: dict[str, Position]
-    high: dict[str, Position]
+    low: Vector
+    high: Vector
     views: tuple[int, ...]
     tables: tuple[int, ...]
     slots: int
@@ -79,14 +79,17 @@ class Intent:
 
     @property
     def operations(self) -> int:
-        return sum(self.high[s] - self.low.get(s, 0) for s in self.high)
+        return self.low.behind(self.high)
 
     def to_bytes(self) -> bytes:
-        return json.dumps(asdict(self)).encode()
+        vectors = {"low": self.low.to_json(), "high": self.high.to_json()}
+        return json.dumps({**asdict(self), **vectors}).encode()
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Intent:
         d = json.loads(data)
+        for name in ("low", "high"):
+            d[name] = Vector(d[name])
         for name in ("views", "tables"):
             d[name] = tuple(d[name])
         d["loading"] = tuple(

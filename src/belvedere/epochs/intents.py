@@ -32,7 +32,7 @@ from belvedere.epochs.plan import EpochPlan
 from belvedere.epochs.rules import Rules
 from belvedere.errors import Stale
 from belvedere.stores.base import CatalogTransaction, Store
-from belvedere.types import Position
+from belvedere.types import Vector
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Choice:
     """What the next epoch should do, decided from one reading of the catalog."""
 
     kind: str
-    high: dict[str, Position]
+    high: Vector
     load: Load | None = None
     repair: str | None = None
 

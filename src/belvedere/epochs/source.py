@@ -33,7 +33,7 @@ def read_operations(
     blocks: dict[int, list[LogBlock]] = {}
     last = 0.0
     for stream, high in intent.high.items():
-        for block in store.base.read_log(stream, intent.low.get(stream, 0), high):
+        for block in store.base.read_log(stream, intent.low[stream], high):
             last = max(last, block.time)
             if block.table in intent.tables:
                 blocks.setdefault(block.table, []).append(block)

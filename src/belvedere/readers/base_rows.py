@@ -14,7 +14,7 @@ from belvedere.changes.net import NetChanges, combined, net_operations
 from belvedere.encoding import KeyCodec, RowCodec
 from belvedere.libraries import pa, pc
 from belvedere.stores.base import Store
-from belvedere.types import Epoch, Schema
+from belvedere.types import Epoch, Schema, Vector
 
 _NETTED_BYTES = 32 << 20
 
@@ -38,7 +38,7 @@ def decode_rows(schema: Schema, keys: pa.BinaryArray, values: pa.BinaryArray) ->
 def rows_as_of(
     store: Store,
     table: TableDefinition,
-    vector: dict[str, int],
+    vector: Vector,
     low: bytes = b"",
     high: bytes | None = None,
 ) -> Iterator[tuple[pa.Array, pa.Array]]:
@@ -59,7 +59,7 @@ def rows_as_of(
 
 
 def _later(
-    store: Store, table: TableDefinition, vector: dict[str, int], low: bytes, high: bytes | None
+    store: Store, table: TableDefinition, vector: Vector, low: bytes, high: bytes | None
 ) -> NetChanges | None:
     """Net changes in the range since the vector, at least up to the snapshot that the caller has
     open.
@@ -69,7 +69,7 @@ def _later(
     """
     images = _FirstImages()
     for stream, end in store.base.end().items():
-        for block in store.base.read_log(stream, vector.get(stream, 0), end):
+        for block in store.base.read_log(stream, vector[stream], end):
             if block.table == table.id and block.before is not None:
                 mask = pc.greater_equal(block.keys, low)
                 mask = mask if high is None else pc.and_(mask, pc.less(block.keys, high))
@@ -107,7 +107,7 @@ class _FirstImages:
 
 
 def rows_at(
-    store: Store, table: TableDefinition, epoch: Epoch, vector: dict[str, int]
+    store: Store, table: TableDefinition, epoch: Epoch, vector: Vector
 ) -> Iterator[pa.Table]:
     """Rows of a base table at a committed cut that the caller holds."""
     for keys, values in (

@@ -24,7 +24,7 @@ from belvedere.errors import CatalogError, Stale, ViewInError, ViewNotReady
 from belvedere.libraries import pa, pc
 from belvedere.readers.rows import ViewRows
 from belvedere.stores.base import Store
-from belvedere.types import Epoch
+from belvedere.types import Epoch, Vector
 
 T = TypeVar("T")
 Batch: TypeAlias = "tuple[pa.BinaryArray, pa.BinaryArray]"  # keys and values
@@ -67,7 +67,7 @@ class Cut:
 
     store: Store
     epoch: Epoch
-    vector: dict[str, int]
+    vector: Vector
     state: CatalogState
 
     def scan(

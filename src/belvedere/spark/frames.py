@@ -14,7 +14,7 @@ from belvedere.libraries import pa
 from belvedere.readers.cut import Cut
 from belvedere.readers.rows import ViewRows
 from belvedere.stores.base import Store
-from belvedere.types import Epoch, Schema
+from belvedere.types import Epoch, Schema, Vector
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -49,7 +49,7 @@ def view_frame(store: Store, spark: SparkSession, view: ViewDefinition, epoch: E
     shape = ViewRows.of(view)
 
     def task(batches: Batches) -> Iterator[pa.RecordBatch]:
-        cut = Cut(store, epoch, {}, store.catalog.read(read_state))
+        cut = Cut(store, epoch, Vector(), store.catalog.read(read_state))
         for batch in batches:
             for slot in batch.column(0).to_pylist():
                 for keys, values in _slot(cut, view, slot):

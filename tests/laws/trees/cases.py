@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from belvedere.epochs.coordinator import Settings
+from belvedere.epochs.settings import Settings
 from tests.laws.cases import random_run
 from tests.laws.domains import Table
 from tests.laws.queries import View

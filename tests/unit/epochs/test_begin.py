@@ -11,10 +11,11 @@ import pytest
 import belvedere
 from belvedere.catalog.definitions import ViewDefinition
 from belvedere.catalog.state import CatalogState, read_state
-from belvedere.epochs.coordinator import Coordinator, Settings
+from belvedere.epochs.coordinator import Coordinator
 from belvedere.epochs.intent import CHANGES
 from belvedere.epochs.intents import Choice
 from belvedere.epochs.local import LocalRunner
+from belvedere.epochs.settings import Settings
 from belvedere.errors import LeaseLost, Stale
 
 VIEW = "CREATE MATERIALIZED VIEW {} AS SELECT g, count(*) AS n FROM t GROUP BY g"

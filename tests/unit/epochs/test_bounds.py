@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 import belvedere
-from belvedere.epochs.coordinator import Coordinator, Settings
+from belvedere.epochs.coordinator import Coordinator
 from belvedere.epochs.intent import LOAD, Intent
 from belvedere.epochs.local import LocalRunner
 from belvedere.epochs.manager import Ack
+from belvedere.epochs.settings import Settings
 from belvedere.errors import SqlError
 from belvedere.stores.base import LogBlock, Store
 

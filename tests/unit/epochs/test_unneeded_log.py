@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 import pytest
 
 import belvedere
-from belvedere.epochs.coordinator import EpochReport, Settings
+from belvedere.epochs.coordinator import EpochReport
 from belvedere.epochs.intent import CHANGES, LOAD, Intent
 from belvedere.epochs.local import LocalRunner
 from belvedere.epochs.manager import Ack
+from belvedere.epochs.settings import Settings
 
 COUNTS = "SELECT g, count(*) AS n FROM t GROUP BY g"
 

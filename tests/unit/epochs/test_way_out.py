@@ -9,10 +9,11 @@ from collections.abc import Iterator
 import pytest
 
 import belvedere
-from belvedere.epochs.coordinator import Coordinator, Settings
+from belvedere.epochs.coordinator import Coordinator
 from belvedere.epochs.intent import Intent
 from belvedere.epochs.local import LocalRunner
 from belvedere.epochs.manager import Ack
+from belvedere.epochs.settings import Settings
 from belvedere.errors import PipelineError
 
 BAD = "SELECT a.g, sum(a.x) AS s FROM a GROUP BY a.g"

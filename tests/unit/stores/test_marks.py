@@ -16,14 +16,16 @@ from belvedere.catalog.state import Head
 from belvedere.errors import StoreError
 from belvedere.readers.cut import CatalogCache
 from belvedere.stores.embedded import EmbeddedStore, marks
+from belvedere.types import Vector
 
 _HEADS = """
 import sys
 from belvedere.stores.embedded import EmbeddedStore
 from belvedere.catalog.state import Head
+from belvedere.types import Vector
 with EmbeddedStore.open(sys.argv[1]) as store:
     for epoch in range(1, int(sys.argv[2]) + 1):
-        store.catalog.transact(lambda t: t.put("head", Head(epoch, 0, {}).to_bytes()))
+        store.catalog.transact(lambda t: t.put("head", Head(epoch, 0, Vector()).to_bytes()))
         print(epoch, flush=True)
 """
 _COMMIT = (
@@ -92,7 +94,7 @@ def test_who_reads_during_a_commit_sees_it_afterwards(tmp_path: Path) -> None:
     """
     epochs = 300
     with EmbeddedStore.open(tmp_path, slots=1) as store:
-        store.catalog.transact(lambda t: t.put("head", Head(0, 0, {}).to_bytes()))
+        store.catalog.transact(lambda t: t.put("head", Head(0, 0, Vector()).to_bytes()))
         caches = [CatalogCache(store) for _ in range(2)]
         command = [sys.executable, "-c", _HEADS, str(tmp_path), str(epochs)]
         with subprocess.Popen(command, stdout=subprocess.PIPE) as writer:
@@ -118,5 +120,5 @@ def test_what_was_read_belongs_to_its_own_transaction(
             with monkeypatch.context() as patch:  # as in the moment before the transaction is seen
                 patch.setattr(store.catalog, "mark", lambda: mark() + ahead)
                 assert cache.current()[1] == epoch - 1
-            store.catalog.transact(lambda t: t.put("head", Head(epoch, 0, {}).to_bytes()))  # noqa: B023  # runs at once
+            store.catalog.transact(lambda t: t.put("head", Head(epoch, 0, Vector()).to_bytes()))  # noqa: B023  # runs at once
             assert cache.current()[1] == epoch

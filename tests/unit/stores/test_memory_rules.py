@@ -9,9 +9,10 @@ from collections.abc import Callable
 import pyarrow as pa
 import pytest
 
-from belvedere.errors import Stale, StoreError
-from belvedere.stores.base import Write
+from belvedere.errors import Conflict, Stale, StoreError
+from belvedere.stores.base import Operations, Write
 from belvedere.stores.memory import MemoryStore, Rules
+from belvedere.types import Vector
 
 TABLE = 1
 
@@ -84,7 +85,7 @@ def test_r3_without_the_slot_floor_a_late_attempt_reads_collected_records_as_abs
     store = MemoryStore(slots=1, rules=Rules(slot_floor=floor))
     put(store, 1, b"k", b"7")
     put(store, 2, b"k", None)
-    store.state.collect(0, 2)
+    store.state.collect(2)
     late = store.state.shard(0, 2)
     if floor:
         with pytest.raises(Stale):
@@ -107,7 +108,7 @@ def test_r3_without_the_history_floor_a_reader_silently_misses_records(floor: bo
     put(store, 1, b"k", b"1")
     put(store, 2, b"k", b"2")
     reader = store.state.reader(0, 1)
-    store.state.collect(0, 2)
+    store.state.collect(2)
     if floor:
         with pytest.raises(Stale):
             reader.get(TABLE, b"k")
@@ -160,7 +161,7 @@ def test_every_visible_step_is_announced_before_it_happens() -> None:
     assert said("shard get", "shard commit", "shard scan")
     list(store.state.reader(0, 1).scan(TABLE))
     look(store, 1, b"k")
-    store.state.collect(0, 1)
+    store.state.collect(1)
     assert said("reader open", "reader scan", "reader open", "reader get", "collect")
 
 
@@ -179,17 +180,22 @@ def test_several_streams_share_the_rows_of_a_table_by_their_keys() -> None:
     for round_ in range(3):
         store.base.write(TABLE, binary(*keys), binary(*([b"%d" % round_] * 50)), True)
     ends = store.base.end()
-    assert set(ends) == set(store.base.streams) == {"log-0", "log-1", "log-2"}
+    assert set(ends) == set(store.base.streams()) == {"log-0", "log-1", "log-2"}
     assert sum(ends.values()) == 150
     homes: dict[bytes, set[str]] = {}
-    for stream in store.base.streams:
+    for stream in store.base.streams():
         for block in store.base.read_log(stream, 0, ends[stream]):
             for key in block.keys.to_pylist():
                 homes.setdefault(key, set()).add(stream)
     assert {len(streams) for streams in homes.values()} == {1}
     assert len(set().union(*homes.values())) == 3
+    with pytest.raises(Conflict):
+        store.base.write(TABLE, binary(b"k"), binary(b"v"), True, unless_after=Vector())
+    written = store.base.write(TABLE, binary(b"k"), binary(b"v"), True, unless_after=ends)
+    assert len(written) == 1
+    both = [Operations(table, binary(b"k"), binary(b"v"), True) for table in (TABLE, TABLE + 1)]
     with pytest.raises(StoreError, match="one stream"):
-        store.base.write(TABLE, binary(b"k"), binary(b"v"), True, unless_after=0)
+        store.base.write_all(both)
 
 
 def test_the_clock_gives_the_time_of_blocks() -> None:

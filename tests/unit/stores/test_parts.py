@@ -223,7 +223,7 @@ def test_a_crash_while_a_store_is_made_is_mended_by_the_next_open(
         else:
             EmbeddedStore.open(tmp_path / "s", slots=2).close()
     with EmbeddedStore.open(tmp_path / "s", slots=2) as store:
-        assert store.base.put_one(1, b"k", b"v", True) == 1
+        assert store.base.put_one(1, b"k", b"v", True).operations == 1
     EmbeddedStore.open(tmp_path / "s").close()
 
 

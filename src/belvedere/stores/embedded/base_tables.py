@@ -5,17 +5,18 @@ the writers' lock.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from belvedere.encoding.order import stable_order
 from belvedere.errors import Conflict, StoreError, StoreFull, TooLarge
 from belvedere.libraries import pa
-from belvedere.stores.base import LogBlock, TableId
+from belvedere.stores.base import LogBlock, Operations, TableId
 from belvedere.stores.embedded import blocks, dropping, log, records
 from belvedere.stores.embedded.environment import MAX_KEY, Environment, Transaction
 from belvedere.stores.embedded.records import Batch
-from belvedere.types import Position
+from belvedere.types import Position, Vector
 
 _LARGEST_BLOCK = 128 << 20  # bytes of a log block with more than one operation
 _WHEN_FULL = 0.5  # seconds of removing between two tries of a write that found no room
@@ -24,7 +25,7 @@ _WHEN_FULL = 0.5  # seconds of removing between two tries of a write that found 
 class EmbeddedSnapshot:
     def __init__(self, environment: Environment, transaction: Transaction) -> None:
         self._environment, self._transaction = environment, transaction
-        self.position = environment.inside(transaction, log.ends)[0]
+        self.vector = Vector({log.STREAM: environment.inside(transaction, log.ends)[0]})
 
     def get(self, table: TableId, key: bytes) -> bytes | None:
         def body(transaction: Transaction) -> bytes | None:
@@ -65,11 +66,12 @@ class EmbeddedSnapshot:
 
 
 class EmbeddedBase:
-    streams: tuple[str, ...] = (log.STREAM,)
-
     def __init__(self, environment: Environment, catalog: Callable[[], int]) -> None:
         """`catalog` tells the number of the catalog's last transaction."""
         self._environment, self._catalog = environment, catalog
+
+    def streams(self) -> tuple[str, ...]:
+        return (log.STREAM,)
 
     def write(
         self,
@@ -77,82 +79,58 @@ class EmbeddedBase:
         keys: pa.BinaryArray,
         values: pa.BinaryArray,
         before_images: bool,
-        unless_after: Position | None = None,
-    ) -> Position:
-        """Sorted by key (in the order of operations for one key), a batch costs LMDB one walk along
-        the tree.
-        """
-        records.check_columns(keys, values)
-        records.check_keys(keys)
-        order = pa.array(stable_order(keys))
-        keys, values = keys.take(order), values.take(order)
-        full, new = records.prefixed(table, keys).to_pylist(), values.to_pylist()
+        unless_after: Vector | None = None,
+    ) -> Vector:
+        return self.write_all([Operations(table, keys, values, before_images)], unless_after)
+
+    def write_all(
+        self, operations: Sequence[Operations], unless_after: Vector | None = None
+    ) -> Vector:
         now = time.time()
-        block = None if before_images or not full else _log_block(table, now, keys, values)
-        deletes = values.null_count > 0
+        parts = [_Part.of(part, now) for part in operations]
+        known = None if unless_after is None else unless_after[log.STREAM]
 
         def body(transaction: Transaction) -> Position:
-            dropping.check_alive(transaction, table)
-            if unless_after is not None and log.table_end(transaction, table) > unless_after:
-                raise Conflict(
-                    f"table {table} was written after position {unless_after}: read again and retry"
-                )
-            if not full:
-                return log.ends(transaction)[0]
-            if block is not None:
-                _put(transaction, full, new, deletes)
-                return log.append(transaction, table, len(full), block, self._catalog())
-            old = records.binary(_replace(transaction, full, new, deletes))
-            block_with_images, growth = (
-                _log_block(table, now, keys, values, old),
-                old.null_count - values.null_count,
-            )
-            return log.append(
-                transaction, table, len(full), block_with_images, self._catalog(), growth
-            )
+            for part in parts:
+                part.check(transaction, known)
+            done = [part.apply(transaction, now) for part in parts if part.full]
+            if not done:
+                return 0
+            value = _joined([block for block, _ in done])
+            written = [entry for _, entry in done]
+            return log.append(transaction, value, written, self._catalog())
 
         return self._write(body)
 
     def put_one(
         self, table: TableId, key: bytes, value: bytes | None, before_images: bool
-    ) -> Position:
+    ) -> Vector:
         records.check_key(key)
         full = records.prefix(table) + key
         now = time.time()
 
         def body(transaction: Transaction) -> Position:
             dropping.check_alive(transaction, table)
-            old: bytes | None
-            if not before_images:
+            growth = None
+            if before_images:
+                old = transaction.pop(full) if value is None else transaction.replace(full, value)
+                block = blocks.encode_one(table, now, (key, value, old))
+                growth = (value is not None) - (old is not None)
+            else:
+                block = blocks.encode_one(table, now, (key, value))
                 if value is None:
                     transaction.delete(full)
                 else:
                     transaction.put(full, value)
-                return log.append(
-                    transaction,
-                    table,
-                    1,
-                    blocks.encode_one(table, now, (key, value)),
-                    self._catalog(),
-                )
-            old = transaction.pop(full) if value is None else transaction.replace(full, value)
-            growth = (value is not None) - (old is not None)
-            return log.append(
-                transaction,
-                table,
-                1,
-                blocks.encode_one(table, now, (key, value, old)),
-                self._catalog(),
-                growth,
-            )
+            return log.append(transaction, block, ((table, 1, growth),), self._catalog())
 
         return self._write(body)
 
-    def _write(self, body: Callable[[Transaction], Position]) -> Position:
+    def _write(self, body: Callable[[Transaction], Position]) -> Vector:
         """Rows of dropped tables make room for new ones, if there is no other."""
         while True:
             try:
-                return self._environment.write(body)
+                return Vector({log.STREAM: self._environment.write(body)})
             except StoreFull:
                 if self._environment.read(dropping.pending) is None:
                     raise
@@ -168,8 +146,8 @@ class EmbeddedBase:
         finally:
             environment.end_read(transaction)
 
-    def end(self) -> dict[str, Position]:
-        return {log.STREAM: self._environment.read(log.ends)[0]}
+    def end(self) -> Vector:
+        return Vector({log.STREAM: self._environment.read(log.ends)[0]})
 
     def read_log(self, stream: str, low: Position, high: Position) -> Iterator[LogBlock]:
         self._check(stream)
@@ -218,18 +196,76 @@ class EmbeddedBase:
             )
 
 
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Operations on one table, sorted by key (in their order for one key): then a batch costs LMDB
+    one walk along the tree.
+
+    `full` are keys as they are stored, `new` the values, `block` the log's block if it needs no
+    rows before: what can be done without the writers' lock is done here.
+    """
+
+    table: TableId
+    keys: pa.BinaryArray
+    values: pa.BinaryArray
+    full: list[bytes]
+    new: list[bytes | None]
+    block: bytes | None
+
+    @classmethod
+    def of(cls, operations: Operations, now: float) -> _Part:
+        table, keys, values = operations.table, operations.keys, operations.values
+        records.check_columns(keys, values)
+        records.check_keys(keys)
+        order = pa.array(stable_order(keys))
+        keys, values = keys.take(order), values.take(order)
+        full = records.prefixed(table, keys).to_pylist()
+        is_ready = bool(full) and not operations.before_images
+        block = _log_block(table, now, keys, values) if is_ready else None
+        return cls(table, keys, values, full, values.to_pylist(), block)
+
+    def check(self, transaction: Transaction, known: Position | None) -> None:
+        """Raise if the table is gone, or was written at or after a position."""
+        dropping.check_alive(transaction, self.table)
+        if known is not None and log.table_end(transaction, self.table) > known:
+            raise Conflict(
+                f"table {self.table} was written after position {known}: read again and retry"
+            )
+
+    def apply(self, transaction: Transaction, now: float) -> tuple[bytes, log.Written]:
+        """Do the operations; returns the log's block, and what it says of the table."""
+        deletes = self.values.null_count > 0
+        if self.block is not None:
+            _put(transaction, self.full, self.new, deletes)
+            return self.block, (self.table, len(self.full), None)
+        old = records.binary(_replace(transaction, self.full, self.new, deletes))
+        growth = old.null_count - self.values.null_count
+        block = _log_block(self.table, now, self.keys, self.values, old)
+        return block, (self.table, len(self.full), growth)
+
+
 def _log_block(table: TableId, now: float, *columns: pa.BinaryArray) -> bytes:
     """A block that an epoch can take as a whole."""
     # as Arrow makes of more than 2 GiB
     whole = not any(isinstance(column, pa.ChunkedArray) for column in columns)
-    if len(columns[0]) > 1 and not (
-        whole and sum(column.nbytes for column in columns) <= _LARGEST_BLOCK
-    ):
-        raise TooLarge(
-            f"{len(columns[0]):,} operations with the rows before them are more than"
-            f" {_LARGEST_BLOCK >> 20} MiB: write fewer"
-        )
+    size = sum(column.nbytes for column in columns)
+    if len(columns[0]) > 1 and not (whole and size <= _LARGEST_BLOCK):
+        raise _too_large(f"{len(columns[0]):,} operations")
     return blocks.encode(table, now, columns)
+
+
+def _joined(values: Sequence[bytes]) -> bytes:
+    """The blocks of a transaction as one value."""
+    if len(values) == 1:
+        return values[0]
+    if sum(map(len, values)) > _LARGEST_BLOCK:
+        raise _too_large(f"a transaction over {len(values)} tables: its operations")
+    return b"".join(values)
+
+
+def _too_large(what: str) -> TooLarge:
+    most = f"{_LARGEST_BLOCK >> 20} MiB"
+    return TooLarge(f"{what} with the rows before them are more than {most}: write fewer")
 
 
 def _replace(

@@ -77,29 +77,46 @@ def encode_one(table: int, time: float, items: Sequence[bytes | None]) -> bytes:
 
 
 def decode(value: bytes) -> Block:
+    """The only block of a value."""
+    return decode_all(value)[0]
+
+
+def decode_all(value: bytes) -> list[Block]:
+    """All blocks of a value, which stand one behind the other."""
     try:
-        return _decode(value)
+        return list(_decode(value))
     except (struct.error, ValueError, IndexError, OverflowError) as error:
         raise Damaged(f"a block of {len(value)} bytes cannot be read ({error})") from error
 
 
-def _decode(value: bytes) -> Block:
-    table, rows, time, count, nulls, _ = HEADER.unpack_from(value)
-    buffer = pa.py_buffer(value)
+def _decode(value: bytes) -> Iterator[Block]:
+    buffer, at = pa.py_buffer(value), 0
+    while at < len(value):
+        block, at = _decode_at(value, buffer, at)
+        yield block
+
+
+def _decode_at(value: bytes, buffer: pa.Buffer, at: int) -> tuple[Block, int]:
+    """The block that begins at a place, and where the next one begins."""
+    table, rows, time, count, nulls, _ = HEADER.unpack_from(value, at)
     columns = []
-    for offsets, validity, data, size in _layout(value, rows, count, nulls):
+    end = at + HEADER.size
+    for offsets, validity, data, size in _layout(value, rows, count, nulls, at):
+        end = data + ((size + 7) & ~7)
         valid = buffer.slice(validity, (rows + 7) // 8) if validity else None
         buffers = [valid, buffer.slice(offsets, 4 * (rows + 1)), buffer.slice(data, size)]
         columns.append(pa.Array.from_buffers(pa.binary(), rows, buffers))
         columns[-1].validate(full=True)  # Arrow would read what is not there
-    return Block(table, time, columns)
+    return Block(table, time, columns), end
 
 
-def _layout(value: Any, rows: int, count: int, nulls: int) -> Iterator[tuple[int, int, int, int]]:
+def _layout(
+    value: Any, rows: int, count: int, nulls: int, start: int = 0
+) -> Iterator[tuple[int, int, int, int]]:
     """Of each column: where its offsets, its validity bits (0: it has none) and its data begin, and
     the data's size.
     """
-    at = HEADER.size
+    at = start + HEADER.size
     for i in range(count):
         offsets = at
         at += (4 * (rows + 1) + 7) & ~7

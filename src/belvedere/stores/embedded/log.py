@@ -13,7 +13,7 @@ begins.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from struct import Struct
 
@@ -25,6 +25,8 @@ from belvedere.stores.embedded.environment import Environment, Transaction
 from belvedere.types import Position
 
 STREAM = "log"
+# a table, its operations, and by how many rows it has grown, if that is known
+Written = tuple[TableId, int, int | None]
 _END = b"\0\0\0\0mend"
 _ENDS, _ENDS_AND_SEEN = Struct(">QQ"), Struct(">QQQ")
 _TABLE_END, _TABLE_END_AND_ROWS = Struct(">Q"), Struct(">QQ")
@@ -75,28 +77,21 @@ def table_rows(transaction: Transaction, table: TableId) -> int | None:
 
 
 def append(
-    transaction: Transaction,
-    table: TableId,
-    rows: int,
-    block: bytes,
-    catalog: int,
-    growth: int | None = None,
+    transaction: Transaction, value: bytes, written: Sequence[Written], catalog: int
 ) -> Position:
-    """Put a block at the end; returns the new end.
-
-    `growth` is by how many rows the table has grown, if that is known.
-    """
+    """Put the blocks of a transaction at the end, as one value; returns the new end."""
     end, trimmed = ends(transaction)
-    transaction.put(key_of(end), block)
-    end += rows
+    transaction.put(key_of(end), value)
+    for _, rows, _ in written:
+        end += rows
     transaction.put(_END, _ENDS_AND_SEEN.pack(end, trimmed, catalog))
-    known = None if growth is None else table_rows(transaction, table)
-    entry = (
-        _TABLE_END.pack(end)
-        if known is None or growth is None
-        else _TABLE_END_AND_ROWS.pack(end, known + growth)
-    )
-    transaction.put(TABLE + table.to_bytes(4, "big"), entry)
+    for table, _, growth in written:
+        known = None if growth is None else table_rows(transaction, table)
+        if known is None or growth is None:
+            entry = _TABLE_END.pack(end)
+        else:
+            entry = _TABLE_END_AND_ROWS.pack(end, known + growth)
+        transaction.put(TABLE + table.to_bytes(4, "big"), entry)
     return end
 
 
@@ -123,18 +118,20 @@ def read(environment: Environment, low: Position, high: Position) -> Iterator[Lo
                     f"the log is damaged: there is no block at {position}. Restore the store from a"
                     " backup"
                 )
-            table, time, columns = blocks.decode(value)
-            block = LogBlock(
-                STREAM,
-                start,
-                table,
-                time,
-                columns[0],
-                columns[1],
-                columns[2] if len(columns) > 2 else None,
-            )
-            position = block.end
-            yield block
+            for block in _transaction(start, value):
+                position = block.end
+                yield block
+
+
+def _transaction(start: Position, value: bytes) -> Iterator[LogBlock]:
+    """The blocks of one transaction, from its first position on."""
+    decoded = blocks.decode_all(value)
+    for number, (table, time, (keys, values, *images)) in enumerate(decoded, 1):
+        before = images[0] if images else None
+        is_last = number == len(decoded)
+        block = LogBlock(STREAM, start, table, time, keys, values, before, is_last)
+        start = block.end
+        yield block
 
 
 def _read_some(

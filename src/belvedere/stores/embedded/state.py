@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from belvedere.errors import StoreError
-from belvedere.stores.base import Getter, Slot, SlotStatus, TableId
+from belvedere.stores.base import Getter, Slot, SlotStatus, TableId, TableShape
 from belvedere.stores.embedded import dropping, undo
 from belvedere.stores.embedded.environment import Environment, Transaction
 from belvedere.stores.embedded.shard import EmbeddedReader, EmbeddedShard
@@ -33,7 +33,14 @@ class EmbeddedState:
         LMDB without sync at commit could be damaged by a crash of the machine.
         """
 
-    def collect(self, slot: Slot, keep: Epoch) -> None:
+    def create(self, tables: Sequence[TableShape]) -> None:
+        """A table is a prefix of keys: there is nothing to make."""
+
+    def collect(self, keep: Epoch) -> None:
+        for slot in range(self.slots):
+            self._collect(slot, keep)
+
+    def _collect(self, slot: Slot, keep: Epoch) -> None:
         def body(transaction: Transaction) -> None:
             write, history = undo.floors(transaction)
             with transaction.cursor() as cursor:

@@ -13,8 +13,9 @@ import threading
 from pathlib import Path
 from typing import Any, cast
 
+from belvedere.encoding import MAX_KEY
 from belvedere.errors import StoreError
-from belvedere.stores.base import BaseTables, Catalog, StateTables
+from belvedere.stores.base import BaseTables, Capabilities, Catalog, StateTables
 from belvedere.stores.closed import Closed
 from belvedere.stores.embedded import environment, holder, layout, pages, parts, reading
 from belvedere.stores.embedded.base_tables import EmbeddedBase
@@ -44,6 +45,7 @@ class EmbeddedStore:
             "read_only": bool(why_read_only),
         }
         self.read_only = bool(why_read_only)
+        self.capabilities = Capabilities(longest_key=MAX_KEY)
         folders = [os.path.join(path, name) for name in parts.names(slots)]
         self._environments: list[Environment] = []
         for folder in folders:
@@ -91,6 +93,13 @@ class EmbeddedStore:
             store.close()
             raise
         return store
+
+    def look_after(self, deadline: float) -> list[str]:
+        self.maintain()
+        return [
+            f"process {process} was ended: it kept a write lock for more than {deadline:g} s"
+            for process in self.end_stuck_holders(deadline)
+        ]
 
     def maintain(self) -> int:
         """Free the reader entries of killed processes, which keep old pages from being reused;

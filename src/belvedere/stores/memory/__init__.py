@@ -9,7 +9,8 @@ Everything is a dict or a list and is computed in the plainest way. Three things
     clock   gives the time of log blocks
 """
 
+from belvedere.stores.memory.rows import RowRules
 from belvedere.stores.memory.state import Rules
 from belvedere.stores.memory.store import MemoryStore
 
-__all__ = ["MemoryStore", "Rules"]
+__all__ = ["MemoryStore", "RowRules", "Rules"]

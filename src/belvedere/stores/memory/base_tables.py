@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import sys
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from itertools import accumulate
 
 from belvedere.errors import Conflict, Dropped, Stale, StoreError, TooLarge
 from belvedere.libraries import pa
-from belvedere.stores.base import LogBlock, TableId
+from belvedere.stores.base import LogBlock, Operations, TableId
 from belvedere.stores.memory.state import Batch, Rules, batches, binary, inside
-from belvedere.types import Position
+from belvedere.types import Position, Vector
 
 _LARGEST_WRITE = 128 << 20  # bytes of several operations
 Rows = dict[bytes, bytes]
@@ -32,23 +32,19 @@ class _Stream:
 
 
 class MemorySnapshot:
-    """A copy of all rows.
-
-    With several streams `positions` has all positions, `position` that of the first stream.
-    """
+    """A copy of all rows."""
 
     def __init__(
         self,
         rows: dict[TableId, Rows],
         dropped: set[TableId],
-        positions: dict[str, Position],
+        vector: Vector,
         point: Callable[[str], None],
     ) -> None:
         self._rows = {table: dict(records) for table, records in rows.items()}
         self._dropped = frozenset(dropped)
         self._point = point
-        self.positions = positions
-        self.position = next(iter(positions.values()))
+        self.vector = vector
 
     def get(self, table: TableId, key: bytes) -> bytes | None:
         return self._of(table).get(key)
@@ -78,22 +74,27 @@ class MemorySnapshot:
         return self._rows.get(table, {})
 
 
+Operation = tuple[bytes, bytes | None, bytes | None]  # key, value, the value before
+
+
 class MemoryBase:
-    """Base rows and one or more log streams; all operations on one row are in the stream that its
-    hash chooses.
+    """Base rows and one or more log streams.
+
+    All operations on one row are in the stream that its hash chooses.
     """
 
     def __init__(
         self, streams: int, rules: Rules, point: Callable[[str], None], clock: Callable[[], float]
     ) -> None:
-        self.streams = (
-            ("log",) if streams == 1 else tuple(f"log-{number}" for number in range(streams))
-        )
+        names = ["log"] if streams == 1 else [f"log-{number}" for number in range(streams)]
         self._rules, self._point, self._clock = rules, point, clock
         self._rows: dict[TableId, Rows] = {}
-        self._logs = {name: _Stream() for name in self.streams}
-        self._table_end: dict[TableId, Position] = {}
+        self._logs = {name: _Stream() for name in names}
+        self._table_end: dict[TableId, Vector] = {}
         self._dropped: set[TableId] = set()
+
+    def streams(self) -> tuple[str, ...]:
+        return tuple(self._logs)
 
     def write(
         self,
@@ -101,63 +102,74 @@ class MemoryBase:
         keys: pa.BinaryArray,
         values: pa.BinaryArray,
         before_images: bool,
-        unless_after: Position | None = None,
-    ) -> Position:
-        """With several streams each stream's part is a block of its own; the position is that of
-        the last operation's stream.
-        """
+        unless_after: Vector | None = None,
+    ) -> Vector:
+        return self.write_all([Operations(table, keys, values, before_images)], unless_after)
+
+    def write_all(
+        self, operations: Sequence[Operations], unless_after: Vector | None = None
+    ) -> Vector:
+        """With several streams each stream's part is a transaction of its own."""
         self._point("base write")
-        if table in self._dropped:
-            raise Dropped(table)
-        if unless_after is not None:
-            if len(self.streams) > 1:
-                raise StoreError(
-                    "unless_after needs a store with one stream: positions of several streams have"
-                    " no order"
-                )
-            if self._table_end.get(table, 0) > unless_after:
-                raise Conflict(
-                    f"table {table} was written after position {unless_after}: read again and retry"
-                )
-        rows = dict(self._rows.get(table, {}))
-        parts: dict[str, list[tuple[bytes, bytes | None, bytes | None]]] = {}
-        last = self.streams[0]
-        for key, value in zip(keys.to_pylist(), values.to_pylist(), strict=True):
-            last = self._stream(table, key)
-            parts.setdefault(last, []).append((key, value, rows.get(key)))
+        self._check(operations, unless_after)
+        rows = {part.table: dict(self._rows.get(part.table, {})) for part in operations}
+        blocks: dict[str, list[tuple[Operations, list[Operation]]]] = {}
+        for part in operations:
+            for stream, done in self._apply(rows[part.table], part).items():
+                blocks.setdefault(stream, []).append((part, done))
+        _check_size(block for parts in blocks.values() for block in parts)
+        self._rows |= rows
+        written = {stream: self._append(stream, parts) for stream, parts in blocks.items()}
+        return Vector(written)
+
+    def _check(self, operations: Sequence[Operations], unless_after: Vector | None) -> None:
+        if len(operations) > 1 and len(self._logs) > 1:
+            raise StoreError(
+                "a transaction over several tables needs a store with one stream: write each table"
+                " by itself"
+            )
+        for table in {part.table for part in operations}:
+            if table in self._dropped:
+                raise Dropped(table)
+            if unless_after is not None and not unless_after.covers(self._end_of(table)):
+                raise Conflict(f"table {table} was written after {unless_after}: read again, retry")
+
+    def _apply(self, rows: Rows, part: Operations) -> dict[str, list[Operation]]:
+        """Do the operations; returns them by stream."""
+        done: dict[str, list[Operation]] = {}
+        for key, value in zip(part.keys.to_pylist(), part.values.to_pylist(), strict=True):
+            stream = self._stream(part.table, key)
+            done.setdefault(stream, []).append((key, value, rows.get(key)))
             if value is None:
                 rows.pop(key, None)
             else:
                 rows[key] = value
-        _check_size([operation for part in parts.values() for operation in part], before_images)
-        self._rows[table] = rows
-        for name, part in parts.items():
-            log = self._logs[name]
-            columns = [binary(list(column)) for column in zip(*part, strict=True)]
+        return done
+
+    def _append(self, stream: str, parts: list[tuple[Operations, list[Operation]]]) -> Position:
+        """Log one transaction; returns the position after it."""
+        log, now = self._logs[stream], self._clock()
+        for number, (part, done) in enumerate(parts, 1):
+            keys, values, before = (binary(list(column)) for column in zip(*done, strict=True))
+            images = before if part.before_images else None
+            is_last = number == len(parts)
             log.blocks.append(
-                LogBlock(
-                    name,
-                    log.end,
-                    table,
-                    self._clock(),
-                    columns[0],
-                    columns[1],
-                    columns[2] if before_images else None,
-                )
+                LogBlock(stream, log.end, part.table, now, keys, values, images, is_last)
             )
-            self._table_end[table] = log.end
-        return self._logs[last].end
+        for part, _ in parts:
+            self._table_end[part.table] = self._end_of(part.table).merge({stream: log.end})
+        return log.end
 
     def put_one(
         self, table: TableId, key: bytes, value: bytes | None, before_images: bool
-    ) -> Position:
+    ) -> Vector:
         return self.write(table, binary([key]), binary([value]), before_images)
 
     def snapshot(self) -> AbstractContextManager[MemorySnapshot]:
         self._point("base snapshot")
         return nullcontext(MemorySnapshot(self._rows, self._dropped, self._ends(), self._point))
 
-    def end(self) -> dict[str, Position]:
+    def end(self) -> Vector:
         self._point("log end")
         return self._ends()
 
@@ -179,16 +191,10 @@ class MemoryBase:
         log = self._log(stream)
         self._check_trim(stream, low)
         after = [block for block in log.blocks if block.end > low]
-        sizes = accumulate(
-            sum(column.nbytes for column in (b.keys, b.values, b.before) if column is not None)
-            for b in after
-        )
-        within = [
-            b.end
-            for b, total in zip(after, sizes, strict=True)
-            if b.end <= low + rows and (size is None or total <= size)
-        ]
-        return max(within, default=after[0].end if after else low)
+        sizes = accumulate(map(_size, after))
+        ends = [(b.end, size) for b, size in zip(after, sizes, strict=True) if b.is_last]
+        within = [end for end, used in ends if end <= low + rows and (size is None or used <= size)]
+        return max(within, default=ends[0][0] if ends else low)
 
     def count(self, table: TableId) -> int | None:
         return len(self._rows.get(table, {}))
@@ -199,8 +205,9 @@ class MemoryBase:
     def trim(self, stream: str, position: Position) -> None:
         self._point("log trim")
         log = self._log(stream)
-        while log.blocks and log.blocks[0].end <= position:
-            log.trimmed = log.blocks.pop(0).end
+        gone = [b.end for b in log.blocks if b.is_last and b.end <= position]
+        log.trimmed = max(gone, default=log.trimmed)
+        log.blocks = [block for block in log.blocks if block.position >= log.trimmed]
 
     def drop(self, table: TableId) -> None:
         self._point("base drop")
@@ -213,15 +220,19 @@ class MemoryBase:
         return False
 
     def _stream(self, table: TableId, key: bytes) -> str:
-        return self.streams[zlib.crc32(key, table & 0xFFFFFFFF) % len(self.streams)]
+        names = list(self._logs)
+        return names[zlib.crc32(key, table & 0xFFFFFFFF) % len(names)]
 
-    def _ends(self) -> dict[str, Position]:
-        return {name: log.end for name, log in self._logs.items()}
+    def _ends(self) -> Vector:
+        return Vector({name: log.end for name, log in self._logs.items()})
+
+    def _end_of(self, table: TableId) -> Vector:
+        return self._table_end.get(table, Vector())
 
     def _log(self, stream: str) -> _Stream:
         if stream not in self._logs:
             raise StoreError(
-                f"there is no stream {stream!r}: the streams are {', '.join(self.streams)}"
+                f"there is no stream {stream!r}: the streams are {', '.join(self._logs)}"
             )
         return self._logs[stream]
 
@@ -234,15 +245,17 @@ class MemoryBase:
             )
 
 
-def _check_size(
-    operations: list[tuple[bytes, bytes | None, bytes | None]], before_images: bool
-) -> None:
-    """Refuse several operations that are too large together; each is a key, its value and the value
-    before.
-    """
-    counted = 3 if before_images else 2
-    size = sum(len(part or b"") for operation in operations for part in operation[:counted])
-    if len(operations) > 1 and size > _LARGEST_WRITE:
-        raise TooLarge(
-            f"{len(operations):,} operations are too large for one transaction: write fewer"
-        )
+def _size(block: LogBlock) -> int:
+    columns = (block.keys, block.values, block.before)
+    return sum(column.nbytes for column in columns if column is not None)
+
+
+def _check_size(blocks: Iterable[tuple[Operations, list[Operation]]]) -> None:
+    """Refuse several operations that are too large together, the values before included."""
+    count = size = 0
+    for part, done in blocks:
+        count += len(done)
+        kept = 3 if part.before_images else 2
+        size += sum(len(item or b"") for operation in done for item in operation[:kept])
+    if count > 1 and size > _LARGEST_WRITE:
+        raise TooLarge(f"{count:,} operations are too large for one transaction: write fewer")

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import TypeAlias
 
 from belvedere.errors import Stale, StoreError
 from belvedere.libraries import np, npt, pa
-from belvedere.stores.base import Getter, Slot, SlotStatus, TableId, Write
+from belvedere.stores.base import Getter, Slot, SlotStatus, TableId, TableShape, Write
 from belvedere.types import Epoch
 
 Versions = list[tuple[Epoch, bytes | None]]  # a value of None is a tombstone
@@ -91,20 +91,13 @@ class MemoryState:
     def sync(self, slot: Slot) -> None:
         self.point("sync")
 
-    def collect(self, slot: Slot, keep: Epoch) -> None:
-        self.point("collect")
-        content = self.content[slot]
-        for records in content.tables.values():
-            for key, versions in list(records.items()):
-                first = max(bisect_right([epoch for epoch, _ in versions], keep) - 1, 0)
-                if versions[first][1] is None and versions[first][0] <= keep:
-                    first += 1
-                records[key] = versions[first:]
-                if not records[key]:
-                    del records[key]
-        content.written = {(table, epoch) for table, epoch in content.written if epoch > keep}
-        content.history_floor = max(content.history_floor, keep)
-        content.write_floor = max(content.write_floor, keep)
+    def create(self, tables: Sequence[TableShape]) -> None:
+        self.point("create")
+
+    def collect(self, keep: Epoch) -> None:
+        for content in self.content:
+            self.point("collect")
+            _collect(content, keep)
 
     def drop(self, slot: Slot, table: TableId, seconds: float = math.inf) -> bool:
         self.point("state drop")
@@ -128,6 +121,21 @@ class MemoryState:
             len(key) + len(value or b"") for key, versions in records for _, value in versions
         )
         return SlotStatus(slot, content.write_floor, content.history_floor, size)
+
+
+def _collect(content: _Slot, keep: Epoch) -> None:
+    """One slot, in one step."""
+    for records in content.tables.values():
+        for key, versions in list(records.items()):
+            first = max(bisect_right([epoch for epoch, _ in versions], keep) - 1, 0)
+            if versions[first][1] is None and versions[first][0] <= keep:
+                first += 1
+            records[key] = versions[first:]
+            if not records[key]:
+                del records[key]
+    content.written = {(table, epoch) for table, epoch in content.written if epoch > keep}
+    content.history_floor = max(content.history_floor, keep)
+    content.write_floor = max(content.write_floor, keep)
 
 
 class MemoryShard:

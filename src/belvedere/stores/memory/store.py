@@ -6,11 +6,13 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from belvedere.encoding import MAX_KEY
 from belvedere.errors import StoreError
-from belvedere.stores.base import BaseTables, Catalog, StateTables
+from belvedere.stores.base import BaseTables, Capabilities, Catalog, StateTables
 from belvedere.stores.closed import Closed
 from belvedere.stores.memory.base_tables import MemoryBase
 from belvedere.stores.memory.catalog import MemoryCatalog
+from belvedere.stores.memory.rows import RowRules, RowState
 from belvedere.stores.memory.state import MemoryState, Rules
 
 
@@ -22,7 +24,9 @@ class MemoryStore:
         rules: Rules | None = None,
         point: Callable[[str], None] = lambda what: None,
         clock: Callable[[], float] = time.time,
+        rows: RowRules | None = None,
     ) -> None:
+        """With `rows` the state tables are those of a store without slot transactions."""
         if slots < 1 or streams < 1:
             raise StoreError(
                 f"a store has at least one slot and one stream, not {slots} and {streams}"
@@ -32,7 +36,20 @@ class MemoryStore:
         self.rules = rules or Rules()
         self.catalog: Catalog = MemoryCatalog(point)
         self.base: BaseTables = MemoryBase(streams, self.rules, point, clock)
-        self.state: StateTables = MemoryState(slots, self.rules, point)
+        self.state: StateTables = (
+            MemoryState(slots, self.rules, point)
+            if rows is None
+            else RowState(slots, rows, point, self.catalog)
+        )
+        self.capabilities = Capabilities(
+            longest_key=MAX_KEY,
+            slot_transactions=rows is None,
+            transactions=streams == 1,
+            shared=False,
+        )
+
+    def look_after(self, deadline: float) -> list[str]:
+        return []
 
     def rest(self) -> None:
         pass

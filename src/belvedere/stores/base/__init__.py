@@ -1,0 +1,60 @@
+"""The store contract: what an engine may ask of a store, and what an implementer must promise.
+
+A store keeps bytes. It knows no schemas: keys are order-preserving encodings, values are encoded
+rows, both made by `belvedere.encoding`. It has three parts, each a small protocol:
+
+    Catalog      one transaction domain for lease, intents, commits and definitions  (rule R4)
+    BaseTables   the users' rows and the change log of operations on them  (rules R6, R10)
+    StateTables  auxiliary and view tables, cut into slots, versioned by epoch  (rules R1, R2, R3)
+
+It is written for three very different stores: one writer process at a time per environment (LMDB),
+many clients with cell timestamps and check-and-mutate (HBase), client timestamps without order
+(Cassandra). `stores.memory` is the specification, `tests/conformance/test_stores.py` holds every
+store to it.
+
+Batches are Arrow binary arrays. In `values`, NULL means "delete" on the way in and "absent" on the
+way out.
+"""
+
+from belvedere.stores.base.base_tables import (
+    BaseSnapshot,
+    BaseTables,
+    LogBlock,
+    Operations,
+    TableId,
+)
+from belvedere.stores.base.capabilities import Capabilities
+from belvedere.stores.base.catalog import Catalog, CatalogTransaction
+from belvedere.stores.base.state import (
+    FLOOR,
+    Getter,
+    Shard,
+    Slot,
+    SlotStatus,
+    StateReader,
+    StateTables,
+    TableShape,
+    Write,
+)
+from belvedere.stores.base.store import Store
+
+__all__ = [
+    "FLOOR",
+    "BaseSnapshot",
+    "BaseTables",
+    "Capabilities",
+    "Catalog",
+    "CatalogTransaction",
+    "Getter",
+    "LogBlock",
+    "Operations",
+    "Shard",
+    "Slot",
+    "SlotStatus",
+    "StateReader",
+    "StateTables",
+    "Store",
+    "TableId",
+    "TableShape",
+    "Write",
+]
