@@ -68,7 +68,7 @@ Action = Write | Create | Drop | Run | Settle
 class Case:
     law: str  # "single" or "trees": who says what a view must show
     tables: tuple[Base, ...]
-    store: str  # "memory" or "embedded"
+    store: str  # "memory", "rows" or "embedded"
     slots: int
     streams: int
     settings: Settings

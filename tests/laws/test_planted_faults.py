@@ -110,7 +110,7 @@ def a_retry_reads_its_own_writes(m: pytest.MonkeyPatch) -> None:
     m.setattr(
         world,
         "MemoryStore",
-        lambda slots, streams: MemoryStore(slots, streams, Rules(keep_before=False)),
+        lambda slots, streams, rows: MemoryStore(slots, streams, Rules(keep_before=False)),
     )
 
 

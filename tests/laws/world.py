@@ -21,7 +21,7 @@ from belvedere.errors import CatalogError, SqlError
 from belvedere.readers.cut import Cut
 from belvedere.readers.problems import LISTED, problems
 from belvedere.stores.embedded import EmbeddedStore
-from belvedere.stores.memory import MemoryStore
+from belvedere.stores.memory import MemoryStore, RowRules
 from tests.laws.deadly import Crash, Deadly, Runner
 from tests.laws.judges import in_order, judge_of, same_rows
 from tests.laws.model import Model
@@ -48,7 +48,11 @@ class World:
             else None
         )
         store: Any = (
-            MemoryStore(self.case.slots, self.case.streams)
+            MemoryStore(
+                self.case.slots,
+                self.case.streams,
+                rows=RowRules() if self.case.store == "rows" else None,
+            )
             if folder is None
             else EmbeddedStore.open(folder, self.case.slots)
         )

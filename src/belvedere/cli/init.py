@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.markup import escape
 
-from belvedere.cli.place import is_database
 from belvedere.cli.tables import console
 from belvedere.database import open as open_database
 from belvedere.errors import StoreError
+from belvedere.stores.registry import exists
 
 
 def init(
     ctx: typer.Context,
     path: Annotated[
-        Path, typer.Argument(metavar="PATH", help="A new or empty directory.", show_default=False)
+        str,
+        typer.Argument(
+            metavar="PATH",
+            help="A new or empty directory, or the URL of another store.",
+            show_default=False,
+        ),
     ],
     slots: Annotated[
         int | None,
@@ -29,7 +33,7 @@ def init(
     ] = None,
 ) -> None:
     """Create a database in a new or empty directory."""
-    if is_database(path):
+    if exists(path):
         raise StoreError(
             f"{path} is a Belvedere database already: choose another path, or use it with --db"
             f" {path}"
@@ -37,7 +41,7 @@ def init(
     with open_database(path, slots=slots) as db:
         count = db.store.state.slots
     console().print(
-        f"created [bold]{escape(str(path))}[/bold] with {count} slots; next: [cyan]belvedere --db"
-        f" {escape(str(path))} sql[/cyan]",
+        f"created [bold]{escape(path)}[/bold] with {count} slots; next: [cyan]belvedere --db"
+        f" {escape(path)} sql[/cyan]",
         soft_wrap=True,
     )

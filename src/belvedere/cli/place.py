@@ -6,9 +6,9 @@ Only `init` and `demo` create one: a mistyped path must not become an empty data
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from belvedere.errors import StoreError
+from belvedere.stores.registry import exists
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,20 +27,16 @@ class Place:
         )
 
 
-def is_database(path: str | Path) -> bool:
-    return (Path(path) / "format.json").is_file()
-
-
-def path_of(place: Place) -> str:
-    """The directory of a database that exists."""
-    path = (place.db or ".").removeprefix("belvedere:")
-    if is_database(path):
-        return path
+def url_of(place: Place) -> str:
+    """The path or URL of a database that exists."""
+    url = place.db or "."
+    if exists(url):
+        return url
     if place.db is None:
         raise StoreError(
             "this directory is not a Belvedere database: name one with --db PATH or BELVEDERE_DB,"
             " or run belvedere init PATH"
         )
     raise StoreError(
-        f"{path} is not a Belvedere database: check the path, or run belvedere init {path}"
+        f"{url} is not a Belvedere database: check the path, or run belvedere init {url}"
     )

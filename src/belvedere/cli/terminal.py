@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from belvedere.cli import spark
-from belvedere.cli.place import Place, path_of
+from belvedere.cli.place import Place, url_of
 from belvedere.database import Database
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def database(
     """The database of a command, closed at the end."""
     place = ctx.obj if isinstance(ctx.obj, Place) else Place()
     with TerminalDatabase(
-        path_of(place), master, settings(conf or ()), read_only=place.read_only
+        url_of(place), master, settings(conf or ()), read_only=place.read_only
     ) as db:
         yield db
 

@@ -1,59 +1,101 @@
-"""Stores by URL: the scheme chooses a plug-in, which is imported when it is first asked for."""
+"""Stores by URL: the scheme chooses a plug-in, which is imported when it is first asked for.
+
+A package of its own registers one by an entry point of the group `belvedere.stores`, whose name is
+the scheme and whose value is a `Plugin`; or by calling `register`.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from belvedere.errors import StoreError
 from belvedere.stores.base import Store
 
+GROUP = "belvedere.stores"
 _SCHEME = re.compile(r"^([a-zA-Z][a-zA-Z0-9+.-]+):(.*)$", re.DOTALL)
 
 
-def _embedded(url: str, rest: str, **options: Any) -> Store:
+@dataclass(frozen=True, slots=True)
+class Plugin:
+    """How stores of one scheme are opened and found.
+
+    `open` takes what follows the scheme, and options; it makes a store that is not there. `exists`
+    tells whether one is there: the command line asks, so that a mistyped name makes none.
+    """
+
+    open: Callable[..., Store]
+    exists: Callable[[str], bool]
+
+
+def _open_embedded(path: str, **options: Any) -> Store:
     from belvedere.stores.embedded import EmbeddedStore
 
-    if not rest:
+    if not path:
         raise StoreError(
-            f"{url!r} has no path: give the directory of the store, as in belvedere:/var/lib/views"
+            "'belvedere:' has no path: give the directory of the store, as in"
+            " belvedere:/var/lib/views"
         )
-    return EmbeddedStore.open(rest, **options)
+    return EmbeddedStore.open(path, **options)
 
 
-def _memory(url: str, rest: str, **options: Any) -> Store:
+def _embedded_exists(path: str) -> bool:
+    from belvedere.stores.embedded.layout import is_store
+
+    return is_store(path)
+
+
+def _open_memory(rest: str, **options: Any) -> Store:
     from belvedere.stores.memory import MemoryStore
 
     if rest:
-        raise StoreError(f"a store in memory has no path: use memory: instead of {url!r}")
+        raise StoreError(f"a store in memory has no path: use memory: instead of memory:{rest}")
     return MemoryStore(**options)
 
 
-def _not_there_yet(url: str, rest: str, **options: Any) -> Store:
-    raise StoreError(
-        f"{url!r}: this store is not there yet. Use a directory path (the embedded store) or"
-        " memory:"
-    )
-
-
-SCHEMES: dict[str, Callable[..., Store]] = {
-    "belvedere": _embedded,
-    "memory": _memory,
-    "hbase": _not_there_yet,
-    "cassandra": _not_there_yet,
+_plugins: dict[str, Plugin] = {
+    "belvedere": Plugin(_open_embedded, _embedded_exists),
+    "memory": Plugin(_open_memory, lambda rest: False),
 }
+
+
+def register(scheme: str, plugin: Plugin) -> None:
+    """Let URLs of a scheme be opened by a plug-in. Spark's workers need an entry point instead."""
+    _plugins[scheme.lower()] = plugin
 
 
 def open_store(url: str, **options: Any) -> Store:
     """Open the store at a path or URL; options are those of the store's constructor."""
+    plugin, rest = _found(url)
+    return plugin.open(rest, **options)
+
+
+def exists(url: str) -> bool:
+    """Whether there is a store at a path or URL."""
+    plugin, rest = _found(url)
+    return plugin.exists(rest)
+
+
+def _found(url: str) -> tuple[Plugin, str]:
     match = _SCHEME.match(url)
     if match is None:
-        return _embedded(url, url, **options)
+        return _plugins["belvedere"], url
     scheme, rest = match[1].lower(), match[2]
-    if scheme not in SCHEMES:
-        raise StoreError(
-            f"there is no store for {url!r}: use a directory path, or one of"
-            f" {', '.join(f'{name}:' for name in SCHEMES)}"
-        )
-    return SCHEMES[scheme](url, rest, **options)
+    if scheme not in _plugins:
+        _plugins[scheme] = _installed(scheme, url)
+    return _plugins[scheme], rest
+
+
+def _installed(scheme: str, url: str) -> Plugin:
+    from importlib.metadata import entry_points
+
+    for entry in entry_points(group=GROUP, name=scheme):
+        plugin: Plugin = entry.load()
+        return plugin
+    known = sorted({*_plugins, *(entry.name for entry in entry_points(group=GROUP))})
+    raise StoreError(
+        f"there is no store for {url!r}: use a directory path, or one of"
+        f" {', '.join(f'{name}:' for name in known)}; others are packages to install"
+    )

@@ -7,7 +7,21 @@ import pytest
 from belvedere.errors import StoreError
 from belvedere.stores.embedded import EmbeddedStore
 from belvedere.stores.memory import MemoryStore
-from belvedere.stores.registry import open_store
+from belvedere.stores.registry import exists, open_store
+
+THEIRS = """
+from belvedere.stores.memory import MemoryStore
+from belvedere.stores.registry import Plugin
+
+made = {}
+
+def open_theirs(name, **options):
+    store = made[name] = MemoryStore(**options)
+    store.url = f"theirs:{name}"
+    return store
+
+plugin = Plugin(open_theirs, made.__contains__)
+"""
 
 
 def test_a_path_or_the_belvedere_scheme_opens_the_embedded_store(tmp_path: Path) -> None:
@@ -30,10 +44,34 @@ def test_memory_opens_a_new_store_each_time() -> None:
     assert open_store("memory:") is not open_store("memory:")
 
 
-@pytest.mark.parametrize("url", ["hbase://host:2181/ns", "cassandra://host/keyspace"])
-def test_stores_that_are_not_there_yet_say_so(url: str) -> None:
-    with pytest.raises(StoreError, match="not there yet"):
-        open_store(url)
+def test_a_package_of_its_own_brings_a_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By an entry point, which is looked up in real metadata on the path."""
+    (tmp_path / "their_store.py").write_text(THEIRS)
+    metadata = tmp_path / "their_store-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: their-store\nVersion: 1.0\n")
+    (metadata / "entry_points.txt").write_text("[belvedere.stores]\ntheirs = their_store:plugin\n")
+    with pytest.raises(StoreError, match="packages to install"):
+        open_store("theirs:x")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert not exists("theirs:x")
+    store = open_store("theirs:x", slots=2)
+    assert store.url == "theirs:x"
+    assert exists("THEIRS:x")
+    with pytest.raises(StoreError, match=r"one of belvedere:, memory:, theirs:"):
+        open_store("others:x")
+
+
+def test_a_store_is_found_without_being_made(tmp_path: Path) -> None:
+    path = str(tmp_path / "a")
+    assert not exists(path)
+    assert not (tmp_path / "a").exists()
+    open_store(path).close()
+    assert exists(path)
+    assert exists(f"belvedere:{path}")
+    assert not exists("memory:")
 
 
 @pytest.mark.parametrize(

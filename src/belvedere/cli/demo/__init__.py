@@ -9,11 +9,11 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from belvedere.cli.place import is_database
 from belvedere.cli.tables import plural
 from belvedere.cli.verify import differences, verdicts
 from belvedere.epochs.verify import Verification
 from belvedere.errors import StoreError
+from belvedere.stores.registry import exists
 
 NEXT = (
     ('belvedere sql "SELECT * FROM best_sellers ORDER BY revenue DESC"', ""),
@@ -42,7 +42,7 @@ def demo(
     """
     from belvedere.cli.demo.story import Settings, play
 
-    if path is not None and is_database(path):
+    if path is not None and exists(str(path)):
         raise StoreError(f"{path} is a database already: choose a new path")
     folder = str(path) if path is not None else tempfile.mkdtemp(prefix="belvedere-demo-")
     console = Console(highlight=False)

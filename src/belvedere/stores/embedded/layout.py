@@ -39,6 +39,11 @@ class Format:
     id: str  # "" in format 2
 
 
+def is_store(path: str) -> bool:
+    """Whether a directory is a store, or was one until parts of it were lost."""
+    return (Path(path) / FORMAT_FILE).is_file()
+
+
 def prepare(folder: Path, wanted: int | None) -> Format:
     """The format of the store in `folder`, after making it a store if it is empty or missing, and
     of this format if it is of the last.
