@@ -153,7 +153,7 @@ class BaseTables(Protocol):
         returns.
 
         A key may occur several times. Returns the position after the last operation: the token of a
-        session (row C7). With `unless_after`, raises Conflict and writes nothing if any operation
+        session. With `unless_after`, raises Conflict and writes nothing if any operation
         on this table has been logged at or after that position: read-then-write statements retry on
         it. Raises StoreFull if there is no room, and TooLarge if several operations have more
         bytes, before-images included, than an epoch should take at once; then nothing is written
@@ -175,7 +175,7 @@ class BaseTables(Protocol):
         """All blocks with low <= position < high, in order. `low` and `high` are block boundaries.
 
         Reading below the trim point raises Stale, also when trimming overtakes a read under way
-        (review 7). Blocks may refer to memory that is only valid until the iterator advances: copy
+        (rule R6). Blocks may refer to memory that is only valid until the iterator advances: copy
         what you keep.
         """
 
