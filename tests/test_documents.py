@@ -77,10 +77,10 @@ def test_a_decision_has_a_date_and_a_status(page: Path) -> None:
 
 def remarks(path: Path) -> Iterator[tuple[int, str]]:
     """Docstrings and comments of a module, with the line where each begins."""
-    documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
     for node in ast.walk(tree_of(path)):
-        text = ast.get_docstring(node, clean=False) if isinstance(node, documented) else None
-        if text:
+        if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        if text := ast.get_docstring(node, clean=False):
             yield node.body[0].lineno, text
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         if "# " in line:

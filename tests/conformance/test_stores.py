@@ -5,7 +5,7 @@ that can run here.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -96,7 +96,7 @@ def get_one(store: Store, epoch: int, key: bytes) -> bytes | None:
     return store.state.getter(TABLE)(0, epoch, key)
 
 
-def buffer(shard, changes: dict[bytes, bytes | None], table: int = TABLE) -> None:
+def buffer(shard: Shard, changes: dict[bytes, bytes | None], table: int = TABLE) -> None:
     keys = binary(*sorted(changes))
     values = binary(*(changes[key] for key in sorted(changes)))
     shard.write(Write(table, keys, values, shard.get_many(table, keys)))
@@ -369,7 +369,7 @@ def test_a_cut_by_size_has_at_most_so_many_bytes_or_one_block(
 ) -> None:
     draw = random.Random(5)
     for _ in range(25):
-        operations = [
+        operations: list[tuple[bytes, bytes | None]] = [
             (b"k%d" % draw.randrange(9), b"v" * draw.choice([0, 10, 900]))
             for _ in range(draw.choice([1, 1, 3, 20]))
         ]
@@ -391,7 +391,8 @@ def content(block: LogBlock) -> int:
 
 
 def test_the_rows_of_a_table_are_counted(store: Store) -> None:
-    draw, rows = random.Random(7), {}
+    draw = random.Random(7)
+    rows: dict[bytes, bytes | None] = {}
     assert store.base.count(TABLE) == 0
     for _ in range(60):
         operations = [
@@ -421,7 +422,11 @@ def test_operations_that_are_too_large_together_write_nothing(store: Store) -> N
     # one operation is never too large
     end = store.base.put_one(TABLE, b"b", half + half, before_images=True)
     # by their values, or by the rows before
-    for operations in ([(b"c", half), (b"d", half)], [(b"a", None), (b"b", None)]):
+    large: list[list[tuple[bytes, bytes | None]]] = [
+        [(b"c", half), (b"d", half)],
+        [(b"a", None), (b"b", None)],
+    ]
+    for operations in large:
         with pytest.raises(TooLarge):
             apply(store, operations)
     assert store.base.end() == {"log": end}
@@ -493,7 +498,7 @@ def test_a_dropped_base_table_is_neither_read_nor_written(store: Store, removed:
     store.base.drop(TABLE)
     assert not (removed and store.base.reclaim(60))
     with store.base.snapshot() as snapshot:
-        reads = [
+        reads: list[Callable[[], object]] = [
             lambda: snapshot.get(TABLE, b"k"),
             lambda: snapshot.get_many(TABLE, binary(b"k")),
             lambda: flat(snapshot.scan(TABLE)),

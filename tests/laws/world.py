@@ -10,7 +10,7 @@ import tempfile
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from belvedere.catalog.definitions import LIVE, ViewDefinition
 from belvedere.catalog.state import CatalogState, read_state
@@ -62,7 +62,7 @@ class World:
 
     def _play(self, store: Any) -> None:
         # passes on what it does not change, so it is a store as well
-        self.store: Any = Deadly(store)
+        self.store = cast("Any", Deadly(store))
         self.time = 1000.0
         self.last: dict[int, tuple[int, list[Row]]] = {}
         for base in self.case.tables:
