@@ -11,7 +11,7 @@ SCHEDULES ?= 10000
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test soak bench lint lock clean distclean
+.PHONY: help setup demo test coverage soak bench lint lock clean distclean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -23,6 +23,9 @@ demo: setup ## a shop with live views, from nothing to first results
 
 test: setup ## ruff, mypy --strict and all tests; ARGS="-k join" goes to pytest
 	.ci/checks $(ARGS)
+
+coverage: setup ## tests, and how much of each package they run; ARGS="tests/unit" goes to pytest
+	.ci/coverage $(ARGS)
 
 soak: setup ## SCHEDULES=10000 random schedules with crashes through the simulator
 	$(VENV)/bin/python -m tests.simulation.soak --schedules $(SCHEDULES) $(ARGS)

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import settings
 
 # No deadline: other work on the machine would decide whether a test passes.
 settings.register_profile("belvedere", deadline=None, print_blob=True)
 settings.load_profile("belvedere")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What failed once is asked first."""
+    items.sort(key=lambda item: item.path.name != "test_regressions.py")

@@ -27,6 +27,9 @@ How the code is laid out, in the order in which data flows:
     database.py, table.py, view.py, statements.py, modify.py, result.py, preview.py, status.py
                   what users hold in their hands
     cli/, bench/  the command line, the benchmark
+    errors.py, types.py, processes.py, libraries.py
+                  below everything: errors, shared words, processes, large libraries loaded late
+    testing.py    for tests of operators: tables as text
 """
 
 from importlib import import_module

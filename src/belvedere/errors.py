@@ -3,7 +3,10 @@
 BelvedereError
 ├── SchemaError          a table or row does not fit: unknown column, wrong type, key too long
 ├── SqlError             a statement cannot be understood
-│   └── Unsupported      understood, but not maintained; names the construct and the way around
+│   ├── Unsupported      understood, but not maintained; names the construct and the way around
+│   │   ├── Refused          a part of another statement that is understood, but not done
+│   │   └── UnknownFunction  a function that no view can use; `.name` is what the user calls it
+│   └── NotAnswered      a query that only Spark answers; names the construct and the way around
 ├── CatalogError         a name exists already, or does not exist
 ├── StoreError           the store refused: full, damaged, of another version
 │   ├── StoreFull        no room left; nothing was written
@@ -11,14 +14,14 @@ BelvedereError
 │   ├── TooLarge         more than one transaction takes; nothing was written
 │   ├── Dropped          the table was dropped; nothing was read or written
 │   └── Damaged          bytes of the store are not what was written
-├── Stale                an attempt, or a reader, lives in the past (rules R1, R3); retried
-                         inside
+├── Stale                an attempt, or a reader, lives in the past (rules R1, R3); retried inside
 ├── LeaseLost            another coordinator took over
 ├── Timeout              waited as long as allowed; `.reached` says how far it got
-├── ViewNotReady         the view is still being built; `.progress` is between 0 and 1
-├── ViewInError          the view's expression raises for some rows; `.rows` lists them (rule
-                         R9)
+├── ViewNotReady         the view is still being built
+├── ViewInError          the view's expression raises for some rows; `.rows` lists them (rule R9)
 └── PipelineError        the pipeline stopped; the cause is chained
+
+Rules have a page of their own: docs/rules.md.
 """
 
 from __future__ import annotations
@@ -101,9 +104,7 @@ class Timeout(BelvedereError):
 
 
 class ViewNotReady(BelvedereError):
-    def __init__(self, message: str, progress: float = 0.0) -> None:
-        self.progress = progress
-        super().__init__(message)
+    pass
 
 
 class ViewInError(BelvedereError):

@@ -31,7 +31,7 @@ NAN, INF = float("nan"), float("inf")
 
 
 def rows(schema: dict[str, pa.DataType], *data: tuple[Any, ...]) -> pa.Table:
-    columns = list(zip(*data, strict=True)) if data else [[] for _ in schema]
+    columns = list(zip(*data, strict=True)) if data else [() for _ in schema]
     return pa.table(
         [pa.array(c, t) for c, t in zip(columns, schema.values(), strict=True)], names=list(schema)
     )
@@ -363,8 +363,8 @@ def spark() -> Iterator[SparkSession]:
     yield session
     for name in TABLES:
         session.catalog.dropTempView(name)
-    for name, value in before.items():
-        session.conf.unset(name) if value is None else session.conf.set(name, value)
+    for name, old in before.items():
+        session.conf.unset(name) if old is None else session.conf.set(name, old)
     if mine:
         session.stop()
 

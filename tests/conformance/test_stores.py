@@ -5,7 +5,7 @@ that can run here.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -133,7 +133,7 @@ def get_one(store: Store, epoch: int, key: bytes) -> bytes | None:
     return store.state.getter(TABLE)(0, epoch, key)
 
 
-def buffer(shard, changes: dict[bytes, bytes | None], table: int = TABLE) -> None:
+def buffer(shard: Shard, changes: dict[bytes, bytes | None], table: int = TABLE) -> None:
     keys = binary(*sorted(changes))
     values = binary(*(changes[key] for key in sorted(changes)))
     shard.write(Write(table, keys, values, shard.get_many(table, keys)))
@@ -408,7 +408,7 @@ def test_a_cut_by_size_has_at_most_so_many_bytes_or_one_block(
 ) -> None:
     draw = random.Random(5)
     for _ in range(25):
-        operations = [
+        operations: list[tuple[bytes, bytes | None]] = [
             (b"k%d" % draw.randrange(9), b"v" * draw.choice([0, 10, 900]))
             for _ in range(draw.choice([1, 1, 3, 20]))
         ]
@@ -459,8 +459,8 @@ def test_a_transaction_over_several_tables_is_logged_as_a_whole(store: Store, im
 
 def test_no_cut_and_no_trimming_divides_a_transaction(store: Store) -> None:
     for number in range(5):
-        rows = {b"%d" % k: b"v" for k in range(number + 1)}
-        store.base.write_all(both(rows, {b"k": b"w"}, True))
+        written = {b"%d" % k: b"v" for k in range(number + 1)}
+        store.base.write_all(both(written, {b"k": b"w"}, True))
     ends = {block.end for block in log_of(store) if block.is_last}
     assert ends == {2, 5, 9, 14, 20}
     for low in (0, *sorted(ends)):
@@ -534,7 +534,8 @@ def test_a_stretch_ends_with_its_last_row_or_with_the_row_that_exceeds_its_bytes
 
 
 def test_the_rows_of_a_table_are_counted(store: Store) -> None:
-    draw, rows = random.Random(7), {}
+    draw = random.Random(7)
+    rows: dict[bytes, bytes | None] = {}
     assert store.base.count(TABLE) == 0
     for _ in range(60):
         operations = [
@@ -564,7 +565,11 @@ def test_operations_that_are_too_large_together_write_nothing(store: Store) -> N
     # one operation is never too large
     end = store.base.put_one(TABLE, b"b", half + half, before_images=True).operations
     # by their values, or by the rows before
-    for operations in ([(b"c", half), (b"d", half)], [(b"a", None), (b"b", None)]):
+    large: list[list[tuple[bytes, bytes | None]]] = [
+        [(b"c", half), (b"d", half)],
+        [(b"a", None), (b"b", None)],
+    ]
+    for operations in large:
         with pytest.raises(TooLarge):
             apply(store, operations)
     assert store.base.end() == {"log": end}
@@ -636,7 +641,7 @@ def test_a_dropped_base_table_is_neither_read_nor_written(store: Store, removed:
     store.base.drop(TABLE)
     assert not (removed and store.base.reclaim(60))
     with store.base.snapshot() as snapshot:
-        reads = [
+        reads: list[Callable[[], object]] = [
             lambda: snapshot.get(TABLE, b"k"),
             lambda: snapshot.get_many(TABLE, binary(b"k")),
             lambda: flat(snapshot.scan(TABLE)),

@@ -7,6 +7,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -86,7 +87,7 @@ class Agreeing(RuleBasedStateMachine):
         shutil.rmtree(self.folder)
 
     def agree(self, call: Callable[[Store], Any]) -> Any:
-        expected, found = (outcome(lambda store=store: call(store)) for store in self.stores)
+        expected, found = (outcome(partial(call, store)) for store in self.stores)
         assert found == expected
         return found
 
@@ -110,8 +111,7 @@ class StateAgrees(Agreeing):
     def read(self, data: st.DataObject, table: int, low: bytes, high: bytes | None) -> None:
         attempt = data.draw(st.sampled_from(self.attempts))
         expected, found = (
-            outcome(lambda shard=shard: self.reads(shard, table, low, high))
-            for shard in attempt.shards
+            outcome(partial(self.reads, shard, table, low, high)) for shard in attempt.shards
         )
         assert found == expected
 
@@ -136,9 +136,7 @@ class StateAgrees(Agreeing):
     def buffer(self, attempt: Attempt, table: int, new: dict[bytes, bytes | None]) -> None:
         wanted = sorted(self.content.setdefault((attempt.epoch, table), new).items())
         touched, after = binary([key for key, _ in wanted]), binary([value for _, value in wanted])
-        before = [
-            outcome(lambda shard=shard: shard.get_many(table, touched)) for shard in attempt.shards
-        ]
+        before = [outcome(partial(shard.get_many, table, touched)) for shard in attempt.shards]
         assert before[0] == before[1]
         if before[0] is not Stale:
             attempt.buffered.add(table)
@@ -241,9 +239,7 @@ class BaseAgrees(Agreeing):
     @invariant()
     def the_log_can_be_read_from_the_same_positions(self) -> None:
         self.agree(
-            lambda store: [
-                outcome(lambda low=low: store.base.cut("log", low, 1)) for low in self.ends
-            ]
+            lambda store: [outcome(partial(store.base.cut, "log", low, 1)) for low in self.ends]
         )
 
     @rule(data=st.data(), rows=st.integers(0, 10))

@@ -75,13 +75,15 @@ def damage(db: belvedere.Database, name: str) -> None:
     table = db.state().view(name).planned.sink.table
     for slot in range(db.store.state.slots):
         reader = db.store.state.reader(slot, db.status().epoch)
-        keys, values = next(reader.scan(table), (None, None))
+        first = next(reader.scan(table), None)
         reader.close()
-        if keys is not None:
+        if first is not None:
+            keys, values = first
             record = table.to_bytes(4, "big") + keys[0].as_py()
             value = values[0].as_py()
             # the low byte of a bag's count, the high byte of a sum
             place = 0 if len(value) == 8 else len(value) - 1
             wrong = value[:place] + bytes([value[place] ^ 3]) + value[place + 1 :]
-            db.store.state._slot(slot).write(lambda t, k=record, v=wrong: t.put(k, v))
+            state: Any = db.store.state
+            state._slot(slot).write(lambda t, k=record, v=wrong: t.put(k, v))
             return

@@ -204,12 +204,13 @@ def test_every_link_leads_somewhere() -> None:
 
 
 @pytest.mark.parametrize("rule", range(1, 11))
-def test_the_test_of_a_rule_that_the_architecture_names_is_there(rule: int) -> None:
-    page = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
-    (line,) = re.findall(rf"^\| R{rule} .*$", page, re.MULTILINE)
-    if f"`test_r{rule}_*`" in line:
+def test_the_test_of_a_rule_that_its_page_names_is_there(rule: int) -> None:
+    page = (DOCS / "rules.md").read_text(encoding="utf-8")
+    (section,) = re.findall(rf"^### R{rule}: .*\n((?:(?!#).*\n)+)", page, re.MULTILINE)
+    held = section.partition("held by")[2]
+    if f"`test_r{rule}_*`" in held:
         assert f"def test_r{rule}_" in (ROOT / "tests/simulation/test_rules.py").read_text(
             encoding="utf-8"
         )
     else:
-        assert PATH.search(line.split("|")[-2])
+        assert PATH.search(held)

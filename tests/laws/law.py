@@ -1,5 +1,5 @@
-"""Run the cases of many seeds; a failure is shrunk and printed with the seed with which it is found
-again.
+"""Run the cases of many seeds; a failure is shrunk, kept as a file, and printed with the seed with
+which it is found again.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable
 from random import SystemRandom
 
+from tests.laws.kept_cases import keep
 from tests.laws.script import Case, Create
 from tests.laws.shrinking import shrunk
 from tests.laws.world import World
@@ -51,14 +52,17 @@ def hold_the_law(make: Callable[[int], Case], seed: int, count: int) -> Counter[
 
 
 def _fail(seed: int, case: Case, error: Exception) -> None:
-    smallest = shrunk(case, lambda c: type(_error_of(c)) is type(error))
+    smallest = shrunk(case, lambda c: type(error_of(c)) is type(error))
+    path = keep(smallest, f"seed {seed}: {type(error).__name__}")
     again = f"BELVEDERE_LAW_SEED={seed} BELVEDERE_LAW_CASES=1 pytest tests/laws"
     raise AssertionError(
-        f"run it again with: {again}\n{_error_of(smallest)}\n{smallest}"
+        f"run it again with: {again}\n"
+        f"it is kept as {path}: commit that file with what mends it\n"
+        f"{error_of(smallest)}\n{smallest}"
     ) from error
 
 
-def _error_of(case: Case) -> Exception | None:
+def error_of(case: Case) -> Exception | None:
     try:
         World(case).run()
     except Exception as error:  # a smaller case may fail in any way; the caller compares

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -61,7 +61,7 @@ class Model:
         for (key, _), (_, row) in zip(encoded, operations, strict=True):
             self.logs.setdefault(self._stream_of[table.id, key], []).append((table.id, key, row))
 
-    def advance(self, vector: dict[str, int]) -> bool:
+    def advance(self, vector: Mapping[str, int]) -> bool:
         """Go to the rows as of a vector; whether that is another one than before."""
         moved = False
         for stream, position in vector.items():

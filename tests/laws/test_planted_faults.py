@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from belvedere.operators.grouping import Int128
 from belvedere.readers import base_rows
 from belvedere.sql.plan import membership, nodes
 from belvedere.stores.memory import MemoryStore, Rules
-from tests.laws import law, world
+from tests.laws import kept_cases, law, world
 from tests.laws.cases import random_case
 from tests.laws.script import Case
 from tests.laws.trees.cases import random_shared_case, random_tree_case
@@ -306,9 +307,12 @@ SHARING: list[Plant] = [
 ]
 
 
-def _is_found(fault: Plant, make: Callable[[int], Case], m: pytest.MonkeyPatch) -> None:
+def _is_found(
+    fault: Plant, make: Callable[[int], Case], m: pytest.MonkeyPatch, folder: Path
+) -> None:
     fault(m)
     m.setattr(law, "shrunk", lambda case, fails: case)
+    m.setattr(law, "keep", partial(kept_cases.keep, folder=folder))
     with pytest.raises(AssertionError, match="run it again") as caught:
         law.hold_the_law(make, 0, _ENOUGH)
     cause = caught.value.__cause__
@@ -317,23 +321,41 @@ def _is_found(fault: Plant, make: Callable[[int], Case], m: pytest.MonkeyPatch) 
     assert isinstance(cause, AssertionError | StoreError | PipelineError) or "negative" in str(
         cause
     )
+    (path,) = kept_cases.files(folder)
+    assert type(law.error_of(kept_cases.read(path))) is type(cause), "its file fails as it did"
+
+
+_FAULTS = {fault.__name__: fault for fault in (*ONE_TABLE, *TREES, *SHARING)}
+_FOUND_SO = [path for path in kept_cases.files() if path.stem in _FAULTS]
+
+
+@pytest.mark.parametrize("path", _FOUND_SO, ids=lambda path: path.stem)
+def test_a_kept_case_that_has_the_name_of_a_fault_finds_it(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _FAULTS[path.stem](monkeypatch)
+    assert law.error_of(kept_cases.read(path)) is not None
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("fault", ONE_TABLE, ids=lambda fault: fault.__name__)
-def test_a_planted_fault_is_found(fault: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
-    _is_found(fault, random_case, monkeypatch)
+def test_a_planted_fault_is_found(
+    fault: Plant, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    _is_found(fault, random_case, monkeypatch, tmp_path)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("fault", TREES, ids=lambda fault: fault.__name__)
-def test_a_fault_planted_in_trees_is_found(fault: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
-    _is_found(fault, random_tree_case, monkeypatch)
+def test_a_fault_planted_in_trees_is_found(
+    fault: Plant, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    _is_found(fault, random_tree_case, monkeypatch, tmp_path)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("fault", SHARING, ids=lambda fault: fault.__name__)
 def test_a_fault_planted_in_what_views_share_is_found(
-    fault: Plant, monkeypatch: pytest.MonkeyPatch
+    fault: Plant, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    _is_found(fault, random_shared_case, monkeypatch)
+    _is_found(fault, random_shared_case, monkeypatch, tmp_path)

@@ -10,7 +10,7 @@ import tempfile
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from belvedere.catalog.definitions import LIVE, ViewDefinition
 from belvedere.catalog.state import CatalogState, read_state
@@ -22,6 +22,7 @@ from belvedere.readers.cut import Cut
 from belvedere.readers.problems import LISTED, problems
 from belvedere.stores.embedded import EmbeddedStore
 from belvedere.stores.memory import MemoryStore, RowRules
+from belvedere.types import Vector
 from tests.laws.deadly import Crash, Deadly, Runner
 from tests.laws.judges import in_order, judge_of, same_rows
 from tests.laws.model import Model
@@ -66,7 +67,7 @@ class World:
 
     def _play(self, store: Any) -> None:
         # passes on what it does not change, so it is a store as well
-        self.store: Any = Deadly(store)
+        self.store = cast("Any", Deadly(store))
         self.time = 1000.0
         self.last: dict[int, tuple[int, list[Row]]] = {}
         for base in self.case.tables:
@@ -219,7 +220,7 @@ class World:
         """What the epoch before showed can still be read."""
         epoch, rows = self.last.get(view.id, (0, []))
         if epoch == state.head.epoch - 1 and epoch:
-            cut = Cut(self.store, epoch, {}, state)
+            cut = Cut(self.store, epoch, Vector(), state)
             assert same_rows(_rows(cut, view), rows), (
                 f"{view.select}: epoch {epoch} reads differently after epoch {state.head.epoch}"
             )

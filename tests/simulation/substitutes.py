@@ -1,6 +1,6 @@
 """Pieces of the engine that can be replaced by what a careless engineer would have written.
 
-Each breaks one rule of DESIGN.md that has no switch of its own in the store or the ledger;
+Each breaks one rule of docs/rules.md that has no switch of its own in the store or the ledger;
 `test_rules` shows that the simulator notices.
 """
 

@@ -247,7 +247,7 @@ def test_the_tables_of_a_dropped_view_are_removed_in_portions(
         db.catch_up()
         table = db.state().view("w").planned.sink.table
         db.sql("DROP MATERIALIZED VIEW w")
-        coordinator = db._coordinator(belvedere.epochs.coordinator.Settings())
+        coordinator = db._coordinator(belvedere.epochs.settings.Settings())
         assert coordinator.acquire()
         steps = 0
         while coordinator.step() is not None or db.store.catalog.read(lambda t: t.scan("garbage/")):

@@ -91,8 +91,8 @@ def test_a_row_under_its_key_is_what_a_scan_shows(db: belvedere.Database) -> Non
             rows = view.to_arrow().to_pylist()
             assert rows
             for wanted in rows:
-                key = tuple(wanted[name] for name in view.schema.key)
-                for given in (key, list(key), *key[: len(key) == 1]):
+                own = tuple(wanted[name] for name in view.schema.key)
+                for given in (own, list(own), *own[: len(own) == 1]):
                     found = view.get(given)
                     assert found is not None
                     assert exact(found) == exact(wanted)

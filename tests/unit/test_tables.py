@@ -5,7 +5,7 @@ refused call writes nothing.
 from __future__ import annotations
 
 from collections import UserString
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 from fractions import Fraction
@@ -292,12 +292,13 @@ def test_times_that_nobody_could_read_again_are_refused_as_values(
         "CREATE TABLE t (id INT, x TIMESTAMP, PRIMARY KEY (id)); CREATE TABLE k (x TIMESTAMP,"
         " PRIMARY KEY (x))"
     )
-    for write in (
+    writes: list[Callable[[], object]] = [
         lambda: db.table("t").put({"id": 1, "x": value}),
         lambda: db.table("t").put_many([{"id": 1, "x": value}]),
         lambda: db.table("k").put({"x": value}),
         lambda: db.table("k").delete(value),
-    ):
+    ]
+    for write in writes:
         with pytest.raises(SchemaError):
             write()
     assert db.table("t").put({"id": 1, "x": datetime.max}) == Vector({"log": 1})

@@ -182,7 +182,7 @@ class Coordinator:
         )
 
     def _trim(self, vector: Vector) -> None:
-        """Drop log that every view has and no reader holds (row D9), in steps: trimming takes the
+        """Drop log that every view has and no reader holds (rule R6), in steps: trimming takes the
         writers' lock.
         """
         total = vector.operations

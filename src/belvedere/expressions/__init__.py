@@ -2,7 +2,7 @@
 
     lower(parse("price * 2 > 10"), resolve)  ->  Typed(sql, type, raises, ...)
 
-Lowered text assumes a connection from `connect()`: time zone UTC, two optimizers off that move or
+Lowered text assumes a connection from `connect()`: time zone UTC, the optimizers off that move or
 drop errors, and the macros of upper and lower. Views are parsed with `SparkSql`. `SUPPORTED` is the
 allow-list; what is not on it raises `Unsupported`. Where evaluation raises, TRY({'v': <sql>}) IS
 NULL finds the rows.

@@ -13,7 +13,7 @@ right (r) of a key:
 `inner` has the pairs, `left` also the unmatched rows of the left, `full` those of both sides,
 `anti` only the unmatched of the left, `semi` the others of the left. Bilinear, and all state is
 read as of e-1, so the terms are disjoint: no pair is emitted and taken back, and what other
-attempts write in e cannot interfere (row C5).
+attempts write in e cannot interfere.
 
 Cost: O(|D| + matches of D). Kr is read only for keys of Dl and Kl only for keys of Dr, by prefix;
 without a condition a match is "the key has a row there", and unmatched rows are read only where

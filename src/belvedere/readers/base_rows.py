@@ -1,7 +1,7 @@
 """Rows of base tables as columns, now or as of a committed vector.
 
 Base tables keep no versions. Rows as of a vector are a snapshot minus what was logged after the
-vector, by before-images; for a table without them its delta view has the rows (review 18).
+vector, by before-images; for a table without them its delta view has the rows.
 """
 
 from __future__ import annotations
@@ -42,9 +42,7 @@ def rows_as_of(
     low: bytes = b"",
     high: bytes | None = None,
 ) -> Iterator[tuple[pa.Array, pa.Array]]:
-    """Base rows as of a vector: a snapshot minus what was logged after the vector, by before-images
-    (review 18).
-    """
+    """Base rows as of a vector: a snapshot minus what was logged after it, by before-images."""
     with store.base.snapshot() as snapshot:
         later = _later(store, table, vector, low, high)
         if later is None:

@@ -1,4 +1,4 @@
-"""Sessions: a client that wrote reads its own writes in every view (row C7).
+"""Sessions: a client that wrote reads its own writes in every view.
 
 The token of a session is a vector: the positions that its writes returned, merged. A read waits
 until the committed vector covers the token; from then on the session never sees an older epoch,

@@ -28,6 +28,7 @@ LIBRARIES = {
     "prometheus_client",
     "prompt_toolkit",
     "pandas",
+    "pydantic",
 }
 OURS = {
     "belvedere.sql.planner",

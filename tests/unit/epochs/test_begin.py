@@ -5,6 +5,7 @@ still the one that was decided upon.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -58,7 +59,8 @@ def test_the_table_of_a_view_can_be_dropped_while_the_view_is_planned(
     """The plan is made of definitions that are gone, so it is made again, and says so."""
     import belvedere.sql.planner as planner
 
-    plan, dropped = planner.plan_view, []
+    plan: Any = planner.plan_view
+    dropped: list[object] = []
 
     def slow(*arguments: object) -> object:
         if not dropped:
@@ -77,7 +79,8 @@ def test_two_views_of_one_name_planned_at_once_are_one_and_an_error(
 ) -> None:
     import belvedere.sql.planner as planner
 
-    plan, first = planner.plan_view, []
+    plan: Any = planner.plan_view
+    first: list[bool] = []
 
     def slow(*arguments: object) -> object:
         planned = plan(*arguments)

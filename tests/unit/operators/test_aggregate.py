@@ -101,7 +101,9 @@ def printed(row: Row) -> str:
 def test_results_are_those_of_all_rows_computed_again(
     epochs: list[list[tuple[Row, bool, int]]],
 ) -> None:
-    slot, kept, shown = OneSlot(), [], {}
+    slot = OneSlot()
+    kept: list[Row] = []
+    shown: dict[Any, str] = {}
     for epoch in epochs:
         batch = []
         for row, insert, which in epoch:
@@ -111,6 +113,7 @@ def test_results_are_those_of_all_rows_computed_again(
             batch.append((gone, 1 if gone is row else -1))
         half = len(batch) // 2
         emitted = slot.step(_AGGREGATE, table(batch[:half]), table(batch[half:]))
+        assert emitted is not None
         for row in sorted(rows_of(emitted.select([*columns(12), WEIGHT])), key=lambda r: r[-1]):
             if row[-1] < 0:
                 # exactly what was shown is retracted
@@ -125,9 +128,11 @@ def test_results_are_those_of_all_rows_computed_again(
 def test_a_global_aggregate_has_its_row_from_the_beginning_and_for_ever() -> None:
     slot = OneSlot()
     first = slot.step_parts(_GLOBAL, [(_GLOBAL.start(),)])
+    assert first is not None
     assert rows_of(first.select(["c0", "c1", "c2", WEIGHT])) == [(0, None, None, 1)]
     slot.step(_GLOBAL, changes("v int\n5\n3"))
     last = slot.step(_GLOBAL, changes("v int | w\n5 | -1\n3 | -1"))
+    assert last is not None
     assert rows_of(last.select(["c0", "c1", "c2", WEIGHT])) == [(0, None, None, 1), (2, 8, 3, -1)]
 
 
@@ -135,9 +140,11 @@ def test_a_sum_beyond_bigint_is_an_error_of_its_group_and_recovers() -> None:
     slot = OneSlot()
     slot.step(_SUM, changes(f"g | v\nx | {2**63 - 1}\ny | 1"))
     over = slot.step(_SUM, changes("g | v\nx | 1"))
+    assert over is not None
     assert rows_of(over.select(["c0", "c1", WEIGHT])) == [("x", 2**63 - 1, -1)]
     assert COUNT.unpack(slot.records(_ERRORS)[COUNTER])[0] == 1
     back = slot.step(_SUM, changes("g | v | w\nx | 1 | -1"))
+    assert back is not None
     assert rows_of(back.select(["c0", "c1", WEIGHT])) == [("x", 2**63 - 1, 1)]
     assert COUNT.unpack(slot.records(_ERRORS)[COUNTER])[0] == 0
     assert list(slot.records(_ERRORS)) == [COUNTER]
@@ -146,6 +153,7 @@ def test_a_sum_beyond_bigint_is_an_error_of_its_group_and_recovers() -> None:
 def test_minus_zero_and_zero_are_one_group_and_so_is_every_nan() -> None:
     grouped = Aggregate(_GROUPS, (DOUBLE,), (), (Call("count_rows", -1, BIGINT),), _ERRORS)
     found = OneSlot().step(grouped, changes("d double\n0.0\n-0.0\nnan\nnan\nNULL"))
+    assert found is not None
     assert sorted(found.column("c1").to_pylist()) == [1, 2, 2]
 
 
@@ -156,5 +164,6 @@ def test_an_attempt_that_runs_again_writes_and_emits_the_same() -> None:
     records = slot.records(_GROUPS)
     slot.epoch -= 1
     again = slot.step(_SUM, changes("g | v\nx | 6"))
+    assert again is not None
     assert again.equals(once)
     assert slot.records(_GROUPS) == records

@@ -77,7 +77,8 @@ def apply(
 def test_extremes_and_distinct_counts_are_those_of_the_sorted_values(
     found: list[list[Change]],
 ) -> None:
-    slot, bag, extremes = OneSlot(), {"g": Counter[int](), "h": Counter[int]()}, {}
+    slot, bag = OneSlot(), {"g": Counter[int](), "h": Counter[int]()}
+    extremes: Extremes = {}
     for batch in found:
         distinct = {name: len(+values) for name, values in bag.items()}
         rows = weighted(bag, batch)
@@ -94,7 +95,8 @@ def test_extremes_and_distinct_counts_are_those_of_the_sorted_values(
 
 
 def test_deleting_the_minimum_seeks_to_the_next_record_only() -> None:
-    slot, extremes = OneSlot(), {}
+    slot = OneSlot()
+    extremes: Extremes = {}
     apply(slot, [("g", v, 1) for v in range(6)], extremes)
     seen: list[bytes] = []
     shard = slot.shard()

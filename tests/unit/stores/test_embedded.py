@@ -454,7 +454,8 @@ def _break_off(
 ) -> None:
     """Commit, with so many transactions until the attempt ends."""
     environment = shard._environment
-    write, done = environment.write, []
+    write = environment.write
+    done: list[None] = []
 
     def counted(body: Any, frees: bool = False) -> Any:
         if left is not None and len(done) == left:

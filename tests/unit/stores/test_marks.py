@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import lmdb
 import pytest
@@ -15,6 +16,7 @@ import pytest
 from belvedere.catalog.state import Head
 from belvedere.errors import StoreError
 from belvedere.readers.cut import CatalogCache
+from belvedere.stores.base import CatalogTransaction
 from belvedere.stores.embedded import EmbeddedStore, marks
 from belvedere.types import Vector
 
@@ -56,10 +58,14 @@ def test_another_process_commits(
 
 
 def test_an_aborted_transaction_leaves_the_mark(tmp_path: Path) -> None:
+    def write_and_fail(transaction: CatalogTransaction) -> None:
+        transaction.put("a", b"1")
+        raise KeyError
+
     with EmbeddedStore.open(tmp_path, slots=1) as store:
         before = store.catalog.mark()
         with pytest.raises(KeyError):
-            store.catalog.transact(lambda transaction: transaction.put("a", b"1") or {}["b"])
+            store.catalog.transact(write_and_fail)
         assert store.catalog.mark() == before
 
 
@@ -115,7 +121,8 @@ def test_what_was_read_belongs_to_its_own_transaction(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ahead: int
 ) -> None:
     with EmbeddedStore.open(tmp_path, slots=1) as store:
-        cache, mark = CatalogCache(store), store.catalog.mark
+        cache = CatalogCache(store)
+        mark: Any = store.catalog.mark  # of this store, it counts
         for epoch in range(1, 5):
             with monkeypatch.context() as patch:  # as in the moment before the transaction is seen
                 patch.setattr(store.catalog, "mark", lambda: mark() + ahead)

@@ -5,6 +5,7 @@ seen.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -35,7 +36,9 @@ def put(store: MemoryStore, epoch: int, key: bytes, value: bytes | None) -> None
 
 
 def look(store: MemoryStore, epoch: int, key: bytes) -> bytes | None:
-    return store.state.reader(0, epoch).get(TABLE, key)
+    reader: Any = store.state.reader(0, epoch)  # in memory it also reads one record
+    found: bytes | None = reader.get(TABLE, key)
+    return found
 
 
 def add_one(before: bytes | None) -> bytes:
@@ -107,7 +110,7 @@ def test_r3_without_the_history_floor_a_reader_silently_misses_records(floor: bo
     store = MemoryStore(slots=1, rules=Rules(history_floor=floor))
     put(store, 1, b"k", b"1")
     put(store, 2, b"k", b"2")
-    reader = store.state.reader(0, 1)
+    reader: Any = store.state.reader(0, 1)
     store.state.collect(2)
     if floor:
         with pytest.raises(Stale):

@@ -19,6 +19,7 @@ import belvedere
 from belvedere.database import Database
 from belvedere.epochs.local import LocalRunner
 from belvedere.errors import StoreError
+from belvedere.stores.base import CatalogTransaction
 from belvedere.stores.embedded import EmbeddedStore, files, layout, parts
 
 PARTS = ("catalog", "base", "slots/000", "slots/001")
@@ -174,11 +175,15 @@ def test_positions_and_epochs_tell_of_parts_from_different_times_too(
 
 
 def test_a_transaction_of_the_catalog_that_writes_nothing_notes_nothing(tmp_path: Path) -> None:
+    def read_and_delete_nothing(transaction: CatalogTransaction) -> None:
+        transaction.get("a")
+        transaction.delete("b")
+
     with EmbeddedStore.open(tmp_path / "s", slots=2) as store:
         store.catalog.transact(lambda t: t.put("a", b"1"))
         mark = store.catalog.mark()
         store.base.put_one(1, b"k", b"v", True)
-        store.catalog.transact(lambda t: (t.get("a"), t.delete("b")))
+        store.catalog.transact(read_and_delete_nothing)
         assert store.catalog.mark() == mark
 
 

@@ -136,7 +136,7 @@ class BaseTables(Protocol):
         """All blocks with low <= position < high, in order. Both are boundaries of transactions.
 
         Reading below the trim point raises Stale, also when trimming overtakes a read under way
-        (review 7). Blocks may refer to memory that is only valid until the iterator advances: copy
+        (rule R6). Blocks may refer to memory that is only valid until the iterator advances: copy
         what you keep.
         """
 

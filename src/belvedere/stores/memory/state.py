@@ -26,7 +26,7 @@ Batch: TypeAlias = "tuple[pa.BinaryArray, pa.BinaryArray]"
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The rules of DESIGN.md that live in a store.
+    """The rules of docs/rules.md that live in a store.
 
     A rule that is off does what a naive store would do.
     """
