@@ -69,7 +69,7 @@ def _rows(
             for name in schemas
         }
     whole = all(table is not None and table.num_rows <= _LOOKED_AT for table in tables.values())
-    if not whole and (None in tables.values() or not _takes_row_by_row(statement)):
+    if not whole and (None in tables.values() or not query.takes_row_by_row(statement)):
         return None
     limited = replace(translated, sql=f"SELECT * FROM ({translated.sql}) LIMIT {SHOWN + 1}")
     with _in_time() as late:
@@ -102,31 +102,6 @@ def _first(batches: Iterable[pa.Table], schema: Schema) -> pa.Table:
         if sum(each.num_rows for each in found) > _LOOKED_AT:
             break
     return pa.concat_tables(found).slice(0, _LOOKED_AT + 1)
-
-
-def _takes_row_by_row(statement: exp.Expr) -> bool:
-    """Whether rows of the answer come from single rows of one relation, each by itself."""
-    if not isinstance(statement, exp.Select) or not isinstance(
-        statement.args["from_"].this, exp.Table
-    ):
-        return False
-    if any(
-        statement.args.get(part)
-        for part in (
-            "with_",
-            "joins",
-            "laterals",
-            "group",
-            "having",
-            "distinct",
-            "order",
-            "qualify",
-        )
-    ):
-        return False
-    return not any(
-        node is not statement for node in statement.find_all(exp.Query, exp.AggFunc, exp.Window)
-    )
 
 
 @contextmanager

@@ -5,19 +5,23 @@ for.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 
 from belvedere.catalog import pins
-from belvedere.catalog.definitions import ViewDefinition
+from belvedere.catalog.definitions import TableDefinition, ViewDefinition
+from belvedere.encoding.ranges import EVERYTHING, Ranges
 from belvedere.epochs.verify import table_frame
 from belvedere.errors import SqlError
 from belvedere.preview import SHOWN, as_text, preview
-from belvedere.readers.base_rows import rows_at
-from belvedere.readers.cut import Cut, check_readable, in_cut
+from belvedere.readers.base_rows import rows_at, table_rows
+from belvedere.readers.cut import Cut, at_cut, check_readable, in_cut
 from belvedere.readers.problems import problems
+from belvedere.readers.ranges import LARGEST
 from belvedere.spark.frames import view_frame
 from belvedere.sql import query
 from belvedere.sql.rename import renamed
@@ -89,17 +93,40 @@ class Query(Result):
         }
 
     def to_arrow(self) -> pa.Table:
-        """The answer as an Arrow table, computed by DuckDB with Spark's types and rules."""
-        translated = query.translate(self._statement, self._schemas)
+        """The answer as an Arrow table, computed by DuckDB with Spark's types and rules.
+
+        Of the relations only those keys are read that its conditions leave, and with a LIMIT only
+        as much as gives enough rows.
+        """
+        plan = self._plan()
         if not self._reads_views():
-            return query.run(translated, {n: self._db.table(n).to_arrow() for n in self._schemas})
+            return self._now(plan)
         self._db.await_session()
-        return in_cut(
-            self._db.store,
-            lambda cut: query.run(
-                translated, {name: self._relation(cut, name) for name in self._schemas}
-            ),
-        )
+
+        def answer(cut: Cut) -> pa.Table:
+            return plan.answer(partial(_read_at, cut))
+
+        if plan.is_narrow:
+            # mostly done before an epoch ends; to hold the cut would cost more than to read it
+            return at_cut(self._db.store, answer, tries=1)
+        return in_cut(self._db.store, answer)
+
+    def _plan(self) -> _Plan:
+        translated = query.translate(self._statement, self._schemas)
+        first = query.first_rows(self._statement)
+        if first is not None and first.skipped:
+            translated = query.translate(first.query, self._schemas)
+        state = self._db.state()
+        keyed = {name: keyed_of(state.relation(name)) for name in self._schemas}
+        return _Plan(translated, self._schemas, query.ranges_in(self._statement, keyed), first)
+
+    def _now(self, plan: _Plan) -> pa.Table:
+        """The answer from tables as they are."""
+        state = self._db.state()
+        with self._db.store.base.snapshot() as snapshot:
+            return plan.answer(
+                lambda name, ranges, size: table_rows(snapshot, state.table(name), ranges, size)
+            )
 
     def to_spark(self, hold: float = 600.0) -> DataFrame:
         """The same query run by Spark, for large answers; its cut is held for `hold` seconds."""
@@ -127,16 +154,53 @@ class Query(Result):
         views = self._db.state().views
         return any(name in views for name in self._schemas)
 
-    def _relation(self, cut: Cut, name: str) -> pa.Table:
-        table = cut.state.tables.get(name)
-        if table is not None:
-            return pa.concat_tables(
-                [
-                    table.schema.arrow.empty_table(),
-                    *rows_at(cut.store, table, cut.epoch, cut.vector),
-                ]
-            )
-        return cut.rows(_readable(cut, name))
+
+# rows of a relation by its name, whose keys are in some ranges, in batches that begin with a size
+Read: TypeAlias = "Callable[[str, Ranges, int], Iterator[pa.Table]]"
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """A translated query, and what it has to read: see `query.ranges_in` and `query.first_rows`."""
+
+    translated: query.Translated
+    schemas: Mapping[str, Schema]
+    ranges: Mapping[str, Ranges]
+    first: query.FirstRows | None
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether of every relation only a part is read."""
+        return self.first is not None or len(self.ranges) == len(self.schemas)
+
+    def answer(self, read: Read) -> pa.Table:
+        if self.first is None:
+            tables = {name: self._whole(name, read) for name in self.schemas}
+            return query.run(self.translated, tables)
+        (name,) = self.schemas
+        batches = read(name, self._of(name), min(self.first.batch, LARGEST))
+        found = query.take(self.translated, name, batches, self.first.wanted)
+        return found.slice(self.first.skipped, self.first.count)
+
+    def _whole(self, name: str, read: Read) -> pa.Table:
+        empty = self.schemas[name].arrow.empty_table()
+        return pa.concat_tables([empty, *read(name, self._of(name), LARGEST)])
+
+    def _of(self, name: str) -> Ranges:
+        return self.ranges.get(name, EVERYTHING)
+
+
+def keyed_of(found: TableDefinition | ViewDefinition) -> query.Keyed:
+    """How the keys of a relation are stored: only those of views may have NULLs, and -0.0."""
+    is_view = isinstance(found, ViewDefinition)
+    return query.Keyed(found.schema, normalize=not is_view, has_nulls=is_view)
+
+
+def _read_at(cut: Cut, name: str, ranges: Ranges, size: int) -> Iterator[pa.Table]:
+    table = cut.state.tables.get(name)
+    if table is not None:
+        return rows_at(cut.store, table, cut.epoch, cut.vector, ranges, size)
+    return cut.read(_readable(cut, name), ranges, size)
 
 
 def _readable(cut: Cut, name: str) -> ViewDefinition:

@@ -10,16 +10,18 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from belvedere.catalog.definitions import TableDefinition
+from belvedere.encoding.ranges import Ranges
 from belvedere.errors import Conflict, Dropped, SqlError, TooLarge
 from belvedere.expressions import cast_to, lower, with_room
 from belvedere.libraries import np, pa
 from belvedere.operators.base import ID, WEIGHT, columns
 from belvedere.operators.select import Expression, Select
-from belvedere.readers.base_rows import codecs, decode_rows
-from belvedere.result import Message
+from belvedere.readers.base_rows import codecs, decode_rows, table_records
+from belvedere.result import Message, keyed_of
 from belvedere.sql.dialect import sql_of
 from belvedere.sql.names import plain_name
 from belvedere.sql.planner import condition_of
+from belvedere.sql.query.keyed import ranges_where
 from belvedere.sql.refusal import only
 from belvedere.sql.relation import Scope, scope_of
 from belvedere.statements.refusal import in_words_of
@@ -109,9 +111,10 @@ def _modify(
     where = statement.args["where"].this if statement.args.get("where") else None
     with in_words_of(statement.key.upper(), where):
         select = Select(condition_of(where, scope), outputs)
+        ranges = ranges_where(where, statement.this.alias_or_name, keyed_of(table))
     for _ in range(_TRIES):
         try:
-            position, keys, values = _matching(db, table, select, operations)
+            position, keys, values = _matching(db, table, ranges, select, operations)
             if not len(keys):
                 return 0
             db.wrote(
@@ -135,12 +138,13 @@ def _modify(
 def _matching(
     db: Database,
     table: TableDefinition,
+    ranges: Ranges,
     select: Select,
     operations: Callable[[pa.Table], tuple[pa.Array, pa.Array]],
 ) -> tuple[int, pa.Array, pa.Array]:
     keys, values, count, size = [], [], 0, 0
     with db.store.base.snapshot() as snapshot:
-        for k, v in snapshot.scan(table.id):
+        for k, v in table_records(snapshot, table, ranges):
             data = decode_rows(table.schema, k, v)
             weights = pa.array(np.ones(len(k), np.int64))
             rows, errors = select.apply(
