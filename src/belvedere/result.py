@@ -24,6 +24,7 @@ from belvedere.readers.problems import problems
 from belvedere.readers.ranges import LARGEST
 from belvedere.spark.frames import view_frame
 from belvedere.sql import query
+from belvedere.sql.parameters import Values
 from belvedere.sql.rename import renamed
 from belvedere.types import Schema
 
@@ -84,8 +85,9 @@ class Query(Result):
     contradict.
     """
 
-    def __init__(self, db: Database, statement: Any) -> None:
-        self._db, self._statement = db, statement
+    def __init__(self, db: Database, statement: Any, values: Values | None = None) -> None:
+        """`values` are already in the statement; its text, which Spark reads, has parameters."""
+        self._db, self._statement, self._values = db, statement, values
         self._names = query.relations(statement)
         state = db.state()
         self._schemas: dict[str, Schema] = {
@@ -145,7 +147,8 @@ class Query(Result):
             # Spark's temporary views have plain names only
             names[name] = f"belvedere_{cut.epoch}_{cut.state.relation(name).id}"
             frame.createOrReplaceTempView(names[name])
-        return spark.sql(renamed(self._statement, names))
+        text = renamed(self._statement, names)
+        return spark.sql(text, args=self._values) if self._values else spark.sql(text)
 
     def __repr__(self) -> str:
         return preview(self._db, self._statement, self._schemas)

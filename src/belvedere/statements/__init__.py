@@ -16,13 +16,14 @@ A SELECT is `result.Query`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from sqlglot import exp
 
 from belvedere.errors import SqlError
 from belvedere.result import Query, Result
 from belvedere.sql.dialect import Token, check_query_at, parse, query_start, words_of
+from belvedere.sql.parameters import Parameters, bind, refuse_parameters
 from belvedere.statements import create, drop, explain, insert, refresh, show, update
 from belvedere.statements.explain import cost
 from belvedere.statements.show import create_text
@@ -46,17 +47,20 @@ _STATEMENTS = (
 )
 
 
-def execute(db: Database, text: str) -> Result:
-    """Run one statement."""
+def execute(db: Database, text: str, params: Parameters | None = None) -> Result:
+    """Run one statement, with values for its parameters."""
     words = words_of(text)
     if words and words[0].text.upper() in _COMMANDS:
-        return _COMMANDS[words[0].text.upper()](db, text, words)
+        return _COMMANDS[words[0].text.upper()](db, text, words, params)
     statement = parse(text)
+    if not isinstance(statement, _WITH_PARAMETERS):
+        refuse_parameters(statement, words[0].text.upper())
+    values = bind(statement, params)
     for kind, run in _KINDS.items():
         if isinstance(statement, kind):
             return run(db, statement, text)
     if isinstance(statement, exp.Query):
-        return Query(db, statement)
+        return Query(db, statement, values)
     raise _not_understood(text, words)
 
 
@@ -83,7 +87,6 @@ _KINDS: dict[type[exp.Expression], Callable[[Database, Any, str], Result]] = {
     exp.Describe: lambda db, statement, _: show.describe(db, statement),
     exp.Refresh: lambda db, statement, _: refresh.refresh(db, statement),
 }
-_COMMANDS: dict[str, Callable[[Database, str, Sequence[Token]], Result]] = {
-    "SHOW": lambda db, _, words: show.show(db, words),
-    "EXPLAIN": explain.explain,
-}
+_WITH_PARAMETERS = (exp.Query, exp.Insert, exp.Update, exp.Delete)
+_Command: TypeAlias = "Callable[[Database, str, Sequence[Token], Parameters | None], Result]"
+_COMMANDS: dict[str, _Command] = {"SHOW": show.show, "EXPLAIN": explain.explain}

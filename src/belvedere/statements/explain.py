@@ -25,9 +25,12 @@ from belvedere.sql.dialect import (
     defining_query,
     parse,
     query_start,
+    sql_of,
     words_of,
 )
 from belvedere.sql.names import name_in
+from belvedere.sql.parameters import Parameters, has_parameters, refuse_parameters
+from belvedere.sql.parameters import bind as bind_parameters
 from belvedere.sql.planned import PlannedView
 from belvedere.sql.planner import plan_view
 from belvedere.statements.show import create_text
@@ -38,7 +41,9 @@ if TYPE_CHECKING:
 _EXPLAINED = "EXPLAIN takes the name of a view, a SELECT or a CREATE MATERIALIZED VIEW"
 
 
-def explain(db: Database, text: str, words: Sequence[Token]) -> Message:
+def explain(
+    db: Database, text: str, words: Sequence[Token], params: Parameters | None = None
+) -> Message:
     """EXPLAIN and EXPLAIN COST."""
     of_cost = (
         len(words) > 2
@@ -48,8 +53,21 @@ def explain(db: Database, text: str, words: Sequence[Token]) -> Message:
     place = 2 if of_cost else 1
     if len(words) <= place:
         raise SqlError(f"{_EXPLAINED}: write one of them after EXPLAIN")
-    what = blanked(text, words[place].start)
+    what = _with_values(blanked(text, words[place].start), params)
     return Message(shown(cost(db, what)) if of_cost else _plan_text(db, what))
+
+
+def _with_values(what: str, params: Parameters | None) -> str:
+    """What is explained, with literals for its parameters if it has any."""
+    if params is None and not has_parameters(what):
+        return what
+    statement = parse(what)
+    if isinstance(statement, exp.Insert | exp.Update | exp.Delete):
+        return what  # which is not explained, whatever the values
+    if not isinstance(statement, exp.Query):
+        refuse_parameters(statement, words_of(what)[0].text.upper())
+    bind_parameters(statement, params)
+    return sql_of(statement) if params else what
 
 
 def _plan_text(db: Database, what: str) -> str:

@@ -13,13 +13,18 @@ from belvedere.errors import SqlError
 from belvedere.result import Message, Result, Rows
 from belvedere.sql.dialect import Token
 from belvedere.sql.names import key_option, name_in, plain_name, quoted
+from belvedere.sql.parameters import Parameters
 from belvedere.sql.refusal import only
 
 if TYPE_CHECKING:
     from belvedere.database import Database
 
 
-def show(db: Database, words: Sequence[Token]) -> Result:
+def show(
+    db: Database, text: str, words: Sequence[Token], params: Parameters | None = None
+) -> Result:
+    if params:
+        raise SqlError("SHOW takes no parameters: leave out the values")
     said = [word.text.upper() for word in words[1:]]
     if said == ["TABLES"]:
         state = db.state()

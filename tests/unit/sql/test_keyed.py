@@ -17,8 +17,12 @@ from hypothesis import strategies as st
 
 import belvedere
 from belvedere.database import Database
-from belvedere.encoding.ranges import EVERYTHING
+from belvedere.encoding.ranges import EVERYTHING, Ranges
 from belvedere.errors import SqlError
+from belvedere.expressions import parse
+from belvedere.readers.base_rows import codecs
+from belvedere.result import keyed_of
+from belvedere.sql.query.keyed import ranges_where
 from belvedere.types import (
     BIGINT,
     BINARY,
@@ -65,6 +69,10 @@ CONSTANTS = [
     *("TIMESTAMP '2024-02-29'", "TIMESTAMP '2024-02-29 12:00:00'", "1 / 0"),
 ]
 SIGNS = ["=", "<", "<=", ">", ">=", "<=>", "<>"]
+FORMS = [
+    *(f"k0 {sign} {{0}}" for sign in SIGNS),
+    *("{0} < k0", "{0} >= k0", "k0 IN (NULL, {0})", "k0 IN ({0}, {0})", "k0 BETWEEN {0} AND {0}"),
+]
 # terms that raise for some rows, and terms that say nothing of a key
 OTHERS = ["10 / n > 1", "n > 1", "CAST(s AS INT) = 1", "s IS NOT NULL", "(n = 1 OR n = 2)"]
 
@@ -155,8 +163,37 @@ def unnarrowed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("belvedere.statements.update.ranges_where", lambda *_: EVERYTHING)
 
 
+@pytest.mark.parametrize("kind", VALUES, ids=str)
+def test_every_comparison_of_every_type_with_every_constant(kind: SqlType) -> None:
+    """The rules of comparisons are few enough to try all of them: a row for which a condition is
+    true is in the ranges.
+    """
+    with belvedere.open("memory:") as db:
+        db.sql(f"CREATE TABLE t (k0 {kind}, PRIMARY KEY (k0))")
+        db.table("t").put_many([{"k0": value} for value in VALUES[kind]])
+        table = db.state().table("t")
+        codec, bounded = codecs(table.schema)[0], 0
+        for constant in CONSTANTS:
+            terms = [form.format(constant) for form in FORMS]
+            tests = ", ".join(f"{term} AS x{i}" for i, term in enumerate(terms))
+            try:
+                rows = db.sql(f"SELECT k0, {tests} FROM t").to_pylist()
+            except SqlError:
+                continue  # it does not compare, or raises
+            for i, term in enumerate(terms):
+                ranges = ranges_where(parse(term), "t", keyed_of(table))
+                true = [codec.encode_one([row["k0"]]) for row in rows if row[f"x{i}"]]
+                assert all(is_in(key, ranges) for key in true), term
+                bounded += ranges != EVERYTHING
+        assert bounded > 10
+
+
+def is_in(key: bytes, ranges: Ranges) -> bool:
+    return any(r.low <= key and (r.high is None or key < r.high) for r in ranges)
+
+
 MANY = settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 
 
