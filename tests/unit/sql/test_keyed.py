@@ -17,12 +17,11 @@ from hypothesis import strategies as st
 
 import belvedere
 from belvedere.database import Database
+from belvedere.encoding import KeyCodec
 from belvedere.encoding.ranges import EVERYTHING, Ranges
 from belvedere.errors import SqlError
 from belvedere.expressions import parse
-from belvedere.readers.base_rows import codecs
-from belvedere.result import keyed_of
-from belvedere.sql.query.keyed import ranges_where
+from belvedere.sql.query.keyed import Keyed, ranges_where
 from belvedere.types import (
     BIGINT,
     BINARY,
@@ -32,6 +31,8 @@ from belvedere.types import (
     INT,
     STRING,
     TIMESTAMP,
+    Column,
+    Schema,
     SqlType,
     decimal,
 )
@@ -168,24 +169,41 @@ def test_every_comparison_of_every_type_with_every_constant(kind: SqlType) -> No
     """The rules of comparisons are few enough to try all of them: a row for which a condition is
     true is in the ranges.
     """
+    schema, bounded = Schema((Column("k0", kind),), ("k0",)), 0
     with belvedere.open("memory:") as db:
-        db.sql(f"CREATE TABLE t (k0 {kind}, PRIMARY KEY (k0))")
-        db.table("t").put_many([{"k0": value} for value in VALUES[kind]])
-        table = db.state().table("t")
-        codec, bounded = codecs(table.schema)[0], 0
+        db.sql(f"CREATE TABLE u (id INT, k0 {kind}, PRIMARY KEY (id))")
+        given = [*VALUES[kind], None]
+        db.table("u").put_many([{"id": i, "k0": value} for i, value in enumerate(given)])
         for constant in CONSTANTS:
             terms = [form.format(constant) for form in FORMS]
             tests = ", ".join(f"{term} AS x{i}" for i, term in enumerate(terms))
             try:
-                rows = db.sql(f"SELECT k0, {tests} FROM t").to_pylist()
+                rows = db.sql(f"SELECT k0, {tests} FROM u").to_pylist()
             except SqlError:
                 continue  # it does not compare, or raises
             for i, term in enumerate(terms):
-                ranges = ranges_where(parse(term), "t", keyed_of(table))
-                true = [codec.encode_one([row["k0"]]) for row in rows if row[f"x{i}"]]
-                assert all(is_in(key, ranges) for key in true), term
-                bounded += ranges != EVERYTHING
+                true = [row["k0"] for row in rows if row[f"x{i}"]]
+                bounded += all(holds(term, schema, true, of_view) for of_view in (False, True))
         assert bounded > 10
+
+
+def holds(term: str, schema: Schema, true: list[Any], of_view: bool) -> bool:
+    """Whether the term gives ranges; they have all values for which it is true."""
+    codec = KeyCodec((schema.columns[0].type,), normalize=not of_view)
+    ranges = ranges_where(parse(term), "u", Keyed(schema, not of_view, has_nulls=True))
+    assert all(is_in(codec.encode_one([value]), ranges) for value in true), term
+    return ranges != EVERYTHING
+
+
+def test_a_list_whose_common_type_rounds_the_column_bounds_nothing() -> None:
+    """With so many digits before the point, seven are left behind it."""
+    schema = Schema((Column("k0", decimal(38, 10)),), ("k0",))
+    term = "k0 IN (1234567890123456789012345678901.5, 1)"
+    with belvedere.open("memory:") as db:
+        db.sql("CREATE TABLE t (k0 DECIMAL(38,10), PRIMARY KEY (k0))")
+        db.table("t").put({"k0": Decimal("1.0000000001")})
+        assert len(db.sql(f"SELECT * FROM t WHERE {term}").to_pylist()) == 1
+    assert not holds(term, schema, [Decimal("1.0000000001")], of_view=False)
 
 
 def is_in(key: bytes, ranges: Ranges) -> bool:
