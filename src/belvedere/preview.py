@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from sqlglot import exp
 
+from belvedere.encoding.ranges import EVERYTHING, Ranges
 from belvedere.evaluation import shared
-from belvedere.readers.base_rows import rows_at
-from belvedere.readers.cut import Cut, at_cut, check_readable
-from belvedere.readers.problems import problems
+from belvedere.readers.base_rows import table_rows
+from belvedere.readers.cut import Cut, at_cut
+from belvedere.readers.keyed import keyed_of, read_at
 from belvedere.sql import query
 from belvedere.sql.dialect import sql_of
 
@@ -60,14 +61,26 @@ class _Found:
 def _rows(
     db: Database, statement: exp.Expr, translated: query.Translated, schemas: dict[str, Schema]
 ) -> _Found | None:
-    views = db.state().views
-    if any(name in views for name in schemas):
-        tables = at_cut(db.store, lambda cut: {name: _first_at(cut, name) for name in schemas})
+    state = db.state()
+    keyed = {name: keyed_of(state.relation(name)) for name in schemas}
+    ranges = query.ranges_in(statement, keyed)
+
+    def first_at(cut: Cut) -> dict[str, pa.Table | None]:
+        return {name: _first_at(cut, name, ranges.get(name, EVERYTHING)) for name in schemas}
+
+    if any(name in state.views for name in schemas):
+        tables = at_cut(db.store, first_at)
     else:
-        tables = {
-            name: _first(db.table(name).batches(size=_LOOKED_AT + 1), schemas[name])
-            for name in schemas
-        }
+        with db.store.base.snapshot() as snapshot:
+            tables = {
+                name: _first(
+                    table_rows(
+                        snapshot, state.table(name), ranges.get(name, EVERYTHING), _LOOKED_AT + 1
+                    ),
+                    schemas[name],
+                )
+                for name in schemas
+            }
     whole = all(table is not None and table.num_rows <= _LOOKED_AT for table in tables.values())
     if not whole and (None in tables.values() or not query.takes_row_by_row(statement)):
         return None
@@ -81,18 +94,14 @@ def _rows(
             return None
 
 
-def _first_at(cut: Cut, name: str) -> pa.Table | None:
+def _first_at(cut: Cut, name: str, ranges: Ranges) -> pa.Table | None:
     """The first rows of a relation at a cut, more than are looked at if there are more; None if to
     find them may take long.
     """
-    table = cut.state.tables.get(name)
-    if table is None:
-        view = cut.state.view(name)
-        check_readable(cut.state, view, lambda v: problems(cut, v))
-        return cut.rows(view, limit=_LOOKED_AT + 1)
-    if sum(cut.store.base.end().values()) - sum(cut.vector.values()) > _LOOKED_AT:
+    is_table = name in cut.state.tables
+    if is_table and sum(cut.store.base.end().values()) - sum(cut.vector.values()) > _LOOKED_AT:
         return None  # what was written since the cut would have to be taken back first
-    return _first(rows_at(cut.store, table, cut.epoch, cut.vector), table.schema)
+    return _first(read_at(cut, name, ranges, _LOOKED_AT + 1), cut.state.relation(name).schema)
 
 
 def _first(batches: Iterable[pa.Table], schema: Schema) -> pa.Table:

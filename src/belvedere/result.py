@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import pyarrow as pa
 
 from belvedere.catalog import pins
-from belvedere.catalog.definitions import TableDefinition, ViewDefinition
 from belvedere.encoding.ranges import EVERYTHING, Ranges
 from belvedere.epochs.verify import table_frame
 from belvedere.errors import SqlError
 from belvedere.preview import SHOWN, as_text, preview
-from belvedere.readers.base_rows import rows_at, table_rows
-from belvedere.readers.cut import Cut, at_cut, check_readable, in_cut
-from belvedere.readers.problems import problems
+from belvedere.readers.base_rows import table_rows
+from belvedere.readers.cut import Cut, at_cut, in_cut
+from belvedere.readers.keyed import keyed_of, read_at, readable_view
 from belvedere.readers.ranges import LARGEST
 from belvedere.spark.frames import view_frame
 from belvedere.sql import query
@@ -106,7 +105,7 @@ class Query(Result):
         self._db.await_session()
 
         def answer(cut: Cut) -> pa.Table:
-            return plan.answer(partial(_read_at, cut))
+            return plan.answer(partial(read_at, cut))
 
         if plan.is_narrow:
             # mostly done before an epoch ends; to hold the cut would cost more than to read it
@@ -125,10 +124,15 @@ class Query(Result):
     def _now(self, plan: _Plan) -> pa.Table:
         """The answer from tables as they are."""
         state = self._db.state()
+
+        def read(name: str, ranges: Ranges, size: int) -> Iterator[pa.Table]:
+            return table_rows(snapshot, state.table(name), ranges, size)
+
         with self._db.store.base.snapshot() as snapshot:
-            return plan.answer(
-                lambda name, ranges, size: table_rows(snapshot, state.table(name), ranges, size)
-            )
+            if plan.first is not None:
+                return plan.answer(read)
+            tables = plan.load(read)
+        return query.run(plan.translated, tables)
 
     def to_spark(self, hold: float = 600.0) -> DataFrame:
         """The same query run by Spark, for large answers; its cut is held for `hold` seconds."""
@@ -142,7 +146,7 @@ class Query(Result):
             frame = (
                 table_frame(cut, spark, table)
                 if table
-                else view_frame(store, spark, _readable(cut, name), cut.epoch)
+                else view_frame(store, spark, readable_view(cut, name), cut.epoch)
             )
             # Spark's temporary views have plain names only
             names[name] = f"belvedere_{cut.epoch}_{cut.state.relation(name).id}"
@@ -178,12 +182,15 @@ class _Plan:
 
     def answer(self, read: Read) -> pa.Table:
         if self.first is None:
-            tables = {name: self._whole(name, read) for name in self.schemas}
-            return query.run(self.translated, tables)
+            return query.run(self.translated, self.load(read))
         (name,) = self.schemas
         batches = read(name, self._of(name), min(self.first.batch, LARGEST))
         found = query.take(self.translated, name, batches, self.first.wanted)
         return found.slice(self.first.skipped, self.first.count)
+
+    def load(self, read: Read) -> dict[str, pa.Table]:
+        """All that the query needs of its relations."""
+        return {name: self._whole(name, read) for name in self.schemas}
 
     def _whole(self, name: str, read: Read) -> pa.Table:
         empty = self.schemas[name].arrow.empty_table()
@@ -191,22 +198,3 @@ class _Plan:
 
     def _of(self, name: str) -> Ranges:
         return self.ranges.get(name, EVERYTHING)
-
-
-def keyed_of(found: TableDefinition | ViewDefinition) -> query.Keyed:
-    """How the keys of a relation are stored: only those of views may have NULLs, and -0.0."""
-    is_view = isinstance(found, ViewDefinition)
-    return query.Keyed(found.schema, normalize=not is_view, has_nulls=is_view)
-
-
-def _read_at(cut: Cut, name: str, ranges: Ranges, size: int) -> Iterator[pa.Table]:
-    table = cut.state.tables.get(name)
-    if table is not None:
-        return rows_at(cut.store, table, cut.epoch, cut.vector, ranges, size)
-    return cut.read(_readable(cut, name), ranges, size)
-
-
-def _readable(cut: Cut, name: str) -> ViewDefinition:
-    view = cut.state.view(name)
-    check_readable(cut.state, view, lambda v: problems(cut, v))
-    return view

@@ -17,7 +17,8 @@ from belvedere.libraries import np, pa
 from belvedere.operators.base import ID, WEIGHT, columns
 from belvedere.operators.select import Expression, Select
 from belvedere.readers.base_rows import codecs, decode_rows, table_records
-from belvedere.result import Message, keyed_of
+from belvedere.readers.keyed import keyed_of
+from belvedere.result import Message
 from belvedere.sql.dialect import sql_of
 from belvedere.sql.names import plain_name
 from belvedere.sql.planner import condition_of
