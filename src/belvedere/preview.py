@@ -61,26 +61,7 @@ class _Found:
 def _rows(
     db: Database, statement: exp.Expr, translated: query.Translated, schemas: dict[str, Schema]
 ) -> _Found | None:
-    state = db.state()
-    keyed = {name: keyed_of(state.relation(name)) for name in schemas}
-    ranges = query.ranges_in(statement, keyed)
-
-    def first_at(cut: Cut) -> dict[str, pa.Table | None]:
-        return {name: _first_at(cut, name, ranges.get(name, EVERYTHING)) for name in schemas}
-
-    if any(name in state.views for name in schemas):
-        tables = at_cut(db.store, first_at)
-    else:
-        with db.store.base.snapshot() as snapshot:
-            tables = {
-                name: _first(
-                    table_rows(
-                        snapshot, state.table(name), ranges.get(name, EVERYTHING), _LOOKED_AT + 1
-                    ),
-                    schemas[name],
-                )
-                for name in schemas
-            }
+    tables = _tables(db, statement, schemas)
     whole = all(table is not None and table.num_rows <= _LOOKED_AT for table in tables.values())
     if not whole and (None in tables.values() or not query.takes_row_by_row(statement)):
         return None
@@ -92,6 +73,25 @@ def _rows(
             if not late.is_set():
                 raise
             return None
+
+
+def _tables(
+    db: Database, statement: exp.Expr, schemas: dict[str, Schema]
+) -> dict[str, pa.Table | None]:
+    """The first rows of the relations, among those keys that the statement is about."""
+    state = db.state()
+    keyed = {name: keyed_of(state.relation(name)) for name in schemas}
+    ranges = dict.fromkeys(schemas, EVERYTHING) | query.ranges_in(statement, keyed)
+    if any(name in state.views for name in schemas):
+        return at_cut(
+            db.store, lambda cut: {name: _first_at(cut, name, ranges[name]) for name in schemas}
+        )
+    size = _LOOKED_AT + 1
+    with db.store.base.snapshot() as snapshot:
+        return {
+            name: _first(table_rows(snapshot, state.table(name), ranges[name], size), schema)
+            for name, schema in schemas.items()
+        }
 
 
 def _first_at(cut: Cut, name: str, ranges: Ranges) -> pa.Table | None:

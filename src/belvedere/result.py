@@ -107,7 +107,7 @@ class Query(Result):
         def answer(cut: Cut) -> pa.Table:
             return plan.answer(partial(read_at, cut))
 
-        if plan.is_narrow:
+        if plan.is_narrow and not self._db.store.read_only:
             # mostly done before an epoch ends; to hold the cut would cost more than to read it
             return at_cut(self._db.store, answer, tries=1)
         return in_cut(self._db.store, answer)

@@ -45,8 +45,8 @@ def sql(
             "-p",
             metavar="[NAME=]VALUE",
             help="The value of a ?, or as name=value of :name; may be given several times. 7 is a"
-            " number, 1.5 a decimal, 1e3 a double, true, false and NULL are what they say, all else"
-            ' is text, and so is "7" in double quotes.',
+            " number, 1.5 a decimal, 1e3 a double, X'00ff' bytes, true, false and NULL are what"
+            ' they say, all else is text, and so is "7" in double quotes.',
         ),
     ] = None,
     limit: Annotated[

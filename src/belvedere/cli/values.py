@@ -29,6 +29,7 @@ NULL = "NULL"
 _EXACT = Context(prec=1000)
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _FRACTION = re.compile(r"[+-]?([0-9]+\.[0-9]*|\.[0-9]+)")
+_BYTES = re.compile(r"[xX]'((?:[0-9a-fA-F]{2})*)'")
 _EXPONENT = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)[eE][+-]?[0-9]+")
 _SHOWN = 80  # characters of a value in an error
 
@@ -227,8 +228,8 @@ def parameter_from_text(text: str) -> Any:
     """A value for a statement's parameter, which no column gives a type: read as SQL reads a
     literal, a string also without quotes.
 
-    7 is a number, 1.5 a decimal, 1e3 a double, true and false, NULL; "7", in double quotes as in
-    JSON, and anything else is text.
+    7 is a number, 1.5 a decimal, 1e3 a double, X'00ff' bytes, true and false, NULL; "7", in double
+    quotes as in JSON, and anything else is text.
     """
     if text == NULL:
         return None
@@ -240,6 +241,8 @@ def parameter_from_text(text: str) -> Any:
         return Decimal(text)
     if _EXPONENT.fullmatch(text):
         return float(text)
+    if match := _BYTES.fullmatch(text):
+        return bytes.fromhex(match[1])
     if len(text) > 1 and text[0] == text[-1] == '"':
         return _text_in_quotes(text)
     return _checked_text(text)

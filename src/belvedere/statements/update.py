@@ -143,33 +143,52 @@ def _matching(
     select: Select,
     operations: Callable[[pa.Table], tuple[pa.Array, pa.Array]],
 ) -> tuple[int, pa.Array, pa.Array]:
-    keys, values, count, size = [], [], 0, 0
+    """The operations on the rows that match, and the position as of which they do."""
+    found = _Operations()
     with db.store.base.snapshot() as snapshot:
-        for k, v in table_records(snapshot, table, ranges):
-            data = decode_rows(table.schema, k, v)
-            weights = pa.array(np.ones(len(k), np.int64))
-            rows, errors = select.apply(
-                pa.table([*data, weights, k], names=[*columns(len(data)), WEIGHT, ID])
-            )
-            if errors is not None:
-                first = codecs(table.schema)[0].decode_one(errors.column(ID)[0].as_py())
-                what = select.describe(errors.column("expression")[0].as_py())
-                raise SqlError(
-                    f"{what} cannot be computed for the row with key {first}: nothing was changed"
-                )
-            count += rows.num_rows
-            if count > LARGEST:
-                raise _too_many(f"more than {LARGEST} rows match")
+        for keys, values in table_records(snapshot, table, ranges):
+            rows = _selected(table, select, keys, values)
             if rows.num_rows:
-                found = operations(rows)
-                size += found[0].nbytes + found[1].nbytes
-                keys.append(found[0])
-                values.append(found[1])
-            if size > LARGEST_BYTES:
-                raise _too_many(f"the rows that match have more than {LARGEST_BYTES >> 20} MiB")
-        position = snapshot.position
-    empty = pa.array([], pa.binary())
-    return position, pa.concat_arrays([empty, *keys]), pa.concat_arrays([empty, *values])
+                found.add(*operations(rows))
+        return snapshot.position, *found.all()
+
+
+def _selected(
+    table: TableDefinition, select: Select, keys: pa.BinaryArray, values: pa.BinaryArray
+) -> pa.Table:
+    """The rows of a batch that match, with the values that they shall have."""
+    data = decode_rows(table.schema, keys, values)
+    weights = pa.array(np.ones(len(keys), np.int64))
+    names = [*columns(len(data)), WEIGHT, ID]
+    rows, errors = select.apply(pa.table([*data, weights, keys], names=names))
+    if errors is None:
+        return rows
+    first = codecs(table.schema)[0].decode_one(errors.column(ID)[0].as_py())
+    what = select.describe(errors.column("expression")[0].as_py())
+    raise SqlError(f"{what} cannot be computed for the row with key {first}: nothing was changed")
+
+
+class _Operations:
+    """Keys and values of one write, which must not become too large."""
+
+    def __init__(self) -> None:
+        self._keys: list[pa.Array] = []
+        self._values: list[pa.Array] = []
+        self._count = self._size = 0
+
+    def add(self, keys: pa.Array, values: pa.Array) -> None:
+        self._keys.append(keys)
+        self._values.append(values)
+        self._count += len(keys)
+        self._size += keys.nbytes + values.nbytes
+        if self._count > LARGEST:
+            raise _too_many(f"more than {LARGEST} rows match")
+        if self._size > LARGEST_BYTES:
+            raise _too_many(f"the rows that match have more than {LARGEST_BYTES >> 20} MiB")
+
+    def all(self) -> tuple[pa.Array, pa.Array]:
+        empty = pa.array([], pa.binary())
+        return pa.concat_arrays([empty, *self._keys]), pa.concat_arrays([empty, *self._values])
 
 
 def _too_many(what: str) -> SqlError:

@@ -105,11 +105,11 @@ def test_sql_takes_parameters_by_place_and_by_name(filled: Cli) -> None:
         "number": -7,
         "amount": "1.50",
     }
-    kinds = "SELECT ? AS a, ? AS b, ? IS NULL AS c, ? AS d, ? AS e, ? AS f"
-    texts = ["1e3", "true", "NULL", '"7"', "a=b", "2026-01-31"]
+    kinds = "SELECT ? AS a, ? AS b, ? IS NULL AS c, ? AS d, ? AS e, ? AS f, ? AS g"
+    texts = ["1e3", "true", "NULL", '"7"', "a=b", "2026-01-31", "X'00ff'"]
     assert json.loads(
         filled("sql", kinds, "--json", *(f"--param={text}" for text in texts)).stdout
-    ) == {"a": 1000.0, "b": True, "c": True, "d": "7", "e": "a=b", "f": "2026-01-31"}
+    ) == {"a": 1000.0, "b": True, "c": True, "d": "7", "e": "a=b", "f": "2026-01-31", "g": "00ff"}
 
 
 @pytest.mark.parametrize(
