@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from sqlglot import exp
 
+from belvedere.catalog.state import CatalogState
 from belvedere.encoding.ranges import EVERYTHING, Ranges
 from belvedere.evaluation import shared
 from belvedere.readers.base_rows import table_rows
@@ -79,17 +80,22 @@ def _tables(
     db: Database, statement: exp.Expr, schemas: dict[str, Schema]
 ) -> dict[str, pa.Table | None]:
     """The first rows of the relations, among those keys that the statement is about."""
-    state = db.state()
-    keyed = {name: keyed_of(state.relation(name)) for name in schemas}
-    ranges = dict.fromkeys(schemas, EVERYTHING) | query.ranges_in(statement, keyed)
+
+    def ranges(state: CatalogState) -> dict[str, Ranges]:
+        keyed = {name: keyed_of(state.relation(name)) for name in schemas}
+        return dict.fromkeys(schemas, EVERYTHING) | query.ranges_in(statement, keyed)
+
+    def first_at(cut: Cut) -> dict[str, pa.Table | None]:
+        some = ranges(cut.state)
+        return {name: _first_at(cut, name, some[name]) for name in schemas}
+
+    state, size = db.state(), _LOOKED_AT + 1
     if any(name in state.views for name in schemas):
-        return at_cut(
-            db.store, lambda cut: {name: _first_at(cut, name, ranges[name]) for name in schemas}
-        )
-    size = _LOOKED_AT + 1
+        return at_cut(db.store, first_at)
+    some = ranges(state)
     with db.store.base.snapshot() as snapshot:
         return {
-            name: _first(table_rows(snapshot, state.table(name), ranges[name], size), schema)
+            name: _first(table_rows(snapshot, state.table(name), some[name], size), schema)
             for name, schema in schemas.items()
         }
 

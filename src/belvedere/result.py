@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import pyarrow as pa
 
 from belvedere.catalog import pins
+from belvedere.catalog.state import CatalogState
 from belvedere.encoding.ranges import EVERYTHING, Ranges
 from belvedere.epochs.verify import table_frame
 from belvedere.errors import SqlError
@@ -105,7 +106,7 @@ class Query(Result):
         self._db.await_session()
 
         def answer(cut: Cut) -> pa.Table:
-            return plan.answer(partial(read_at, cut))
+            return plan.answer(partial(read_at, cut), cut.state)
 
         if plan.is_narrow and not self._db.store.read_only:
             # mostly done before an epoch ends; to hold the cut would cost more than to read it
@@ -119,7 +120,7 @@ class Query(Result):
             translated = query.translate(first.query, self._schemas)
         state = self._db.state()
         keyed = {name: keyed_of(state.relation(name)) for name in self._schemas}
-        return _Plan(translated, self._schemas, query.ranges_in(self._statement, keyed), first)
+        return _Plan(translated, keyed, query.ranges_in(self._statement, keyed), first)
 
     def _now(self, plan: _Plan) -> pa.Table:
         """The answer from tables as they are."""
@@ -130,8 +131,8 @@ class Query(Result):
 
         with self._db.store.base.snapshot() as snapshot:
             if plan.first is not None:
-                return plan.answer(read)
-            tables = plan.load(read)
+                return plan.answer(read, state)
+            tables = plan.load(read, state)
         return query.run(plan.translated, tables)
 
     def to_spark(self, hold: float = 600.0) -> DataFrame:
@@ -171,30 +172,34 @@ class _Plan:
     """A translated query, and what it has to read: see `query.ranges_in` and `query.first_rows`."""
 
     translated: query.Translated
-    schemas: Mapping[str, Schema]
+    keyed: Mapping[str, query.Keyed]
     ranges: Mapping[str, Ranges]
     first: query.FirstRows | None
 
     @property
     def is_narrow(self) -> bool:
         """Whether of every relation only a part is read."""
-        return self.first is not None or len(self.ranges) == len(self.schemas)
+        return self.first is not None or len(self.ranges) == len(self.keyed)
 
-    def answer(self, read: Read) -> pa.Table:
+    def answer(self, read: Read, state: CatalogState) -> pa.Table:
         if self.first is None:
-            return query.run(self.translated, self.load(read))
-        (name,) = self.schemas
-        batches = read(name, self._of(name), min(self.first.batch, LARGEST))
+            return query.run(self.translated, self.load(read, state))
+        (name,) = self.keyed
+        batches = read(name, self._of(name, state), min(self.first.batch, LARGEST))
         found = query.take(self.translated, name, batches, self.first.wanted)
         return found.slice(self.first.skipped, self.first.count)
 
-    def load(self, read: Read) -> dict[str, pa.Table]:
+    def load(self, read: Read, state: CatalogState) -> dict[str, pa.Table]:
         """All that the query needs of its relations."""
-        return {name: self._whole(name, read) for name in self.schemas}
+        return {name: self._whole(name, read, state) for name in self.keyed}
 
-    def _whole(self, name: str, read: Read) -> pa.Table:
-        empty = self.schemas[name].arrow.empty_table()
-        return pa.concat_tables([empty, *read(name, self._of(name), LARGEST)])
+    def _whole(self, name: str, read: Read, state: CatalogState) -> pa.Table:
+        empty = self.keyed[name].schema.arrow.empty_table()
+        return pa.concat_tables([empty, *read(name, self._of(name, state), LARGEST)])
 
-    def _of(self, name: str) -> Ranges:
-        return self.ranges.get(name, EVERYTHING)
+    def _of(self, name: str, state: CatalogState) -> Ranges:
+        """What to read of a relation as it is now: if it was replaced since, by one with another
+        key, the ranges say nothing of it.
+        """
+        is_same = keyed_of(state.relation(name)) == self.keyed[name]
+        return self.ranges.get(name, EVERYTHING) if is_same else EVERYTHING

@@ -200,6 +200,25 @@ def test_a_limit_reads_as_much_as_it_needs(
         every.remove(row)  # each is a row of the unlimited answer, and as often
 
 
+def test_a_view_that_is_replaced_by_one_with_another_key_is_read_as_it_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Between planning and reading: a session that waits for its writes may wait long."""
+    with belvedere.open("memory:", slots=2) as db:
+        db.sql("CREATE TABLE t (a INT, b INT, PRIMARY KEY (a, b))")
+        db.table("t").put_many([{"a": i, "b": 10 - i} for i in range(10)])
+        db.sql("CREATE MATERIALIZED VIEW w WITH (key = 'a') AS SELECT a, b FROM t")
+        db.catch_up()
+
+        def replace() -> None:
+            db.sql("CREATE OR REPLACE MATERIALIZED VIEW w WITH (key = 'b') AS SELECT a, b FROM t")
+            db.catch_up()
+
+        monkeypatch.setattr(db, "await_session", replace)
+        assert db.sql("SELECT b FROM w WHERE a = 3").to_pylist() == [{"b": 7}]
+        assert db.state().view("w").schema.key == ("b", "a")
+
+
 def test_a_limit_stops_at_the_rows_that_it_needs_however_many_there_are() -> None:
     with belvedere.open("memory:") as db:
         db.sql("CREATE TABLE t (id INT, n INT, PRIMARY KEY (id))")
