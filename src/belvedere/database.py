@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
@@ -80,14 +80,21 @@ class Database:
 
     # ---- tables, views, SQL
 
-    def sql(self, text: str) -> Result:
-        """Run one statement, or a script of several; the answer is that of the last."""
+    def sql(self, text: str, params: Sequence[Any] | Mapping[str, Any] | None = None) -> Result:
+        """Run one statement, or a script of several; the answer is that of the last.
+
+        `params` are values for the parameters of one statement: a list for `?`, a dict for `:name`.
+        """
         from belvedere import statements
         from belvedere.sql.dialect import split
+        from belvedere.sql.parameters import check_parameters
 
         answer: Result | None = None
-        for statement in split(text):
-            answer = statements.execute(self, statement)
+        values, parts = check_parameters(params), split(text)
+        if values is not None and len(parts) > 1:
+            raise SqlError(f"parameters are for one statement, and this text has {len(parts)}")
+        for statement in parts:
+            answer = statements.execute(self, statement, values)
         if answer is None:
             raise SqlError("there is no statement in this text")
         return answer

@@ -17,10 +17,12 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from sqlglot import exp
 
+from belvedere.catalog.state import CatalogState
+from belvedere.encoding.ranges import EVERYTHING, Ranges
 from belvedere.evaluation import shared
-from belvedere.readers.base_rows import rows_at
-from belvedere.readers.cut import Cut, at_cut, check_readable
-from belvedere.readers.problems import problems
+from belvedere.readers.base_rows import table_rows
+from belvedere.readers.cut import Cut, at_cut
+from belvedere.readers.keyed import keyed_of, read_at
 from belvedere.sql import query
 from belvedere.sql.dialect import sql_of
 
@@ -60,16 +62,9 @@ class _Found:
 def _rows(
     db: Database, statement: exp.Expr, translated: query.Translated, schemas: dict[str, Schema]
 ) -> _Found | None:
-    views = db.state().views
-    if any(name in views for name in schemas):
-        tables = at_cut(db.store, lambda cut: {name: _first_at(cut, name) for name in schemas})
-    else:
-        tables = {
-            name: _first(db.table(name).batches(size=_LOOKED_AT + 1), schemas[name])
-            for name in schemas
-        }
+    tables = _tables(db, statement, schemas)
     whole = all(table is not None and table.num_rows <= _LOOKED_AT for table in tables.values())
-    if not whole and (None in tables.values() or not _takes_row_by_row(statement)):
+    if not whole and (None in tables.values() or not query.takes_row_by_row(statement)):
         return None
     limited = replace(translated, sql=f"SELECT * FROM ({translated.sql}) LIMIT {SHOWN + 1}")
     with _in_time() as late:
@@ -81,18 +76,38 @@ def _rows(
             return None
 
 
-def _first_at(cut: Cut, name: str) -> pa.Table | None:
+def _tables(
+    db: Database, statement: exp.Expr, schemas: dict[str, Schema]
+) -> dict[str, pa.Table | None]:
+    """The first rows of the relations, among those keys that the statement is about."""
+
+    def ranges(state: CatalogState) -> dict[str, Ranges]:
+        keyed = {name: keyed_of(state.relation(name)) for name in schemas}
+        return dict.fromkeys(schemas, EVERYTHING) | query.ranges_in(statement, keyed)
+
+    def first_at(cut: Cut) -> dict[str, pa.Table | None]:
+        some = ranges(cut.state)
+        return {name: _first_at(cut, name, some[name]) for name in schemas}
+
+    state, size = db.state(), _LOOKED_AT + 1
+    if any(name in state.views for name in schemas):
+        return at_cut(db.store, first_at)
+    some = ranges(state)
+    with db.store.base.snapshot() as snapshot:
+        return {
+            name: _first(table_rows(snapshot, state.table(name), some[name], size), schema)
+            for name, schema in schemas.items()
+        }
+
+
+def _first_at(cut: Cut, name: str, ranges: Ranges) -> pa.Table | None:
     """The first rows of a relation at a cut, more than are looked at if there are more; None if to
     find them may take long.
     """
-    table = cut.state.tables.get(name)
-    if table is None:
-        view = cut.state.view(name)
-        check_readable(cut.state, view, lambda v: problems(cut, v))
-        return cut.rows(view, limit=_LOOKED_AT + 1)
-    if sum(cut.store.base.end().values()) - sum(cut.vector.values()) > _LOOKED_AT:
+    is_table = name in cut.state.tables
+    if is_table and sum(cut.store.base.end().values()) - sum(cut.vector.values()) > _LOOKED_AT:
         return None  # what was written since the cut would have to be taken back first
-    return _first(rows_at(cut.store, table, cut.epoch, cut.vector), table.schema)
+    return _first(read_at(cut, name, ranges, _LOOKED_AT + 1), cut.state.relation(name).schema)
 
 
 def _first(batches: Iterable[pa.Table], schema: Schema) -> pa.Table:
@@ -102,31 +117,6 @@ def _first(batches: Iterable[pa.Table], schema: Schema) -> pa.Table:
         if sum(each.num_rows for each in found) > _LOOKED_AT:
             break
     return pa.concat_tables(found).slice(0, _LOOKED_AT + 1)
-
-
-def _takes_row_by_row(statement: exp.Expr) -> bool:
-    """Whether rows of the answer come from single rows of one relation, each by itself."""
-    if not isinstance(statement, exp.Select) or not isinstance(
-        statement.args["from_"].this, exp.Table
-    ):
-        return False
-    if any(
-        statement.args.get(part)
-        for part in (
-            "with_",
-            "joins",
-            "laterals",
-            "group",
-            "having",
-            "distinct",
-            "order",
-            "qualify",
-        )
-    ):
-        return False
-    return not any(
-        node is not statement for node in statement.find_all(exp.Query, exp.AggFunc, exp.Window)
-    )
 
 
 @contextmanager

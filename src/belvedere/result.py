@@ -5,21 +5,26 @@ for.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 
 from belvedere.catalog import pins
-from belvedere.catalog.definitions import ViewDefinition
+from belvedere.catalog.state import CatalogState
+from belvedere.encoding.ranges import EVERYTHING, Ranges
 from belvedere.epochs.verify import table_frame
 from belvedere.errors import SqlError
 from belvedere.preview import SHOWN, as_text, preview
-from belvedere.readers.base_rows import rows_at
-from belvedere.readers.cut import Cut, check_readable, in_cut
-from belvedere.readers.problems import problems
+from belvedere.readers.base_rows import table_rows
+from belvedere.readers.cut import Cut, at_cut, in_cut
+from belvedere.readers.keyed import keyed_of, read_at, readable_view
+from belvedere.readers.ranges import LARGEST
 from belvedere.spark.frames import view_frame
 from belvedere.sql import query
+from belvedere.sql.parameters import Values
 from belvedere.sql.rename import renamed
 from belvedere.types import Schema
 
@@ -80,8 +85,9 @@ class Query(Result):
     contradict.
     """
 
-    def __init__(self, db: Database, statement: Any) -> None:
-        self._db, self._statement = db, statement
+    def __init__(self, db: Database, statement: Any, values: Values | None = None) -> None:
+        """`values` are already in the statement; its text, which Spark reads, has parameters."""
+        self._db, self._statement, self._values = db, statement, values
         self._names = query.relations(statement)
         state = db.state()
         self._schemas: dict[str, Schema] = {
@@ -89,17 +95,45 @@ class Query(Result):
         }
 
     def to_arrow(self) -> pa.Table:
-        """The answer as an Arrow table, computed by DuckDB with Spark's types and rules."""
-        translated = query.translate(self._statement, self._schemas)
+        """The answer as an Arrow table, computed by DuckDB with Spark's types and rules.
+
+        Of the relations only those keys are read that its conditions leave, and with a LIMIT only
+        as much as gives enough rows.
+        """
+        plan = self._plan()
         if not self._reads_views():
-            return query.run(translated, {n: self._db.table(n).to_arrow() for n in self._schemas})
+            return self._now(plan)
         self._db.await_session()
-        return in_cut(
-            self._db.store,
-            lambda cut: query.run(
-                translated, {name: self._relation(cut, name) for name in self._schemas}
-            ),
-        )
+
+        def answer(cut: Cut) -> pa.Table:
+            return plan.answer(partial(read_at, cut), cut.state)
+
+        if plan.is_narrow and not self._db.store.read_only:
+            # mostly done before an epoch ends; to hold the cut would cost more than to read it
+            return at_cut(self._db.store, answer, tries=1)
+        return in_cut(self._db.store, answer)
+
+    def _plan(self) -> _Plan:
+        translated = query.translate(self._statement, self._schemas)
+        first = query.first_rows(self._statement)
+        if first is not None and first.skipped:
+            translated = query.translate(first.query, self._schemas)
+        state = self._db.state()
+        keyed = {name: keyed_of(state.relation(name)) for name in self._schemas}
+        return _Plan(translated, keyed, query.ranges_in(self._statement, keyed), first)
+
+    def _now(self, plan: _Plan) -> pa.Table:
+        """The answer from tables as they are."""
+        state = self._db.state()
+
+        def read(name: str, ranges: Ranges, size: int) -> Iterator[pa.Table]:
+            return table_rows(snapshot, state.table(name), ranges, size)
+
+        with self._db.store.base.snapshot() as snapshot:
+            if plan.first is not None:
+                return plan.answer(read, state)
+            tables = plan.load(read, state)
+        return query.run(plan.translated, tables)
 
     def to_spark(self, hold: float = 600.0) -> DataFrame:
         """The same query run by Spark, for large answers; its cut is held for `hold` seconds."""
@@ -113,12 +147,13 @@ class Query(Result):
             frame = (
                 table_frame(cut, spark, table)
                 if table
-                else view_frame(store, spark, _readable(cut, name), cut.epoch)
+                else view_frame(store, spark, readable_view(cut, name), cut.epoch)
             )
             # Spark's temporary views have plain names only
             names[name] = f"belvedere_{cut.epoch}_{cut.state.relation(name).id}"
             frame.createOrReplaceTempView(names[name])
-        return spark.sql(renamed(self._statement, names))
+        text = renamed(self._statement, names)
+        return spark.sql(text, args=self._values) if self._values else spark.sql(text)
 
     def __repr__(self) -> str:
         return preview(self._db, self._statement, self._schemas)
@@ -127,19 +162,44 @@ class Query(Result):
         views = self._db.state().views
         return any(name in views for name in self._schemas)
 
-    def _relation(self, cut: Cut, name: str) -> pa.Table:
-        table = cut.state.tables.get(name)
-        if table is not None:
-            return pa.concat_tables(
-                [
-                    table.schema.arrow.empty_table(),
-                    *rows_at(cut.store, table, cut.epoch, cut.vector),
-                ]
-            )
-        return cut.rows(_readable(cut, name))
+
+# rows of a relation by its name, whose keys are in some ranges, in batches that begin with a size
+Read: TypeAlias = "Callable[[str, Ranges, int], Iterator[pa.Table]]"
 
 
-def _readable(cut: Cut, name: str) -> ViewDefinition:
-    view = cut.state.view(name)
-    check_readable(cut.state, view, lambda v: problems(cut, v))
-    return view
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """A translated query, and what it has to read: see `query.ranges_in` and `query.first_rows`."""
+
+    translated: query.Translated
+    keyed: Mapping[str, query.Keyed]
+    ranges: Mapping[str, Ranges]
+    first: query.FirstRows | None
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether of every relation only a part is read."""
+        return self.first is not None or len(self.ranges) == len(self.keyed)
+
+    def answer(self, read: Read, state: CatalogState) -> pa.Table:
+        if self.first is None:
+            return query.run(self.translated, self.load(read, state))
+        (name,) = self.keyed
+        batches = read(name, self._of(name, state), min(self.first.batch, LARGEST))
+        found = query.take(self.translated, name, batches, self.first.wanted)
+        return found.slice(self.first.skipped, self.first.count)
+
+    def load(self, read: Read, state: CatalogState) -> dict[str, pa.Table]:
+        """All that the query needs of its relations."""
+        return {name: self._whole(name, read, state) for name in self.keyed}
+
+    def _whole(self, name: str, read: Read, state: CatalogState) -> pa.Table:
+        empty = self.keyed[name].schema.arrow.empty_table()
+        return pa.concat_tables([empty, *read(name, self._of(name, state), LARGEST)])
+
+    def _of(self, name: str, state: CatalogState) -> Ranges:
+        """What to read of a relation as it is now: if it was replaced since, by one with another
+        key, the ranges say nothing of it.
+        """
+        is_same = keyed_of(state.relation(name)) == self.keyed[name]
+        return self.ranges.get(name, EVERYTHING) if is_same else EVERYTHING

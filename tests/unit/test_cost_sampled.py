@@ -17,7 +17,7 @@ from belvedere.cost import Cost, estimate
 from belvedere.cost.distinct import distinct, frequencies
 from belvedere.cost.sample import ranks, take_samples
 from belvedere.encoding import KeyCodec
-from belvedere.statements import _trial, users
+from belvedere.statements.explain import try_plan, users
 from belvedere.types import BIGINT
 
 ORDERS, CUSTOMERS, LIMIT = 300_000, 25_000, 15_000
@@ -59,7 +59,7 @@ class Shop:
 
     def cost(self, select: str, limit: int = LIMIT) -> Cost:
         state = self.db.state()
-        name, planned = _trial(state, select)
+        name, planned = try_plan(state, select)
         return estimate(
             self.db.store, name, planned, list(state.tables.values()), users(state), limit
         )

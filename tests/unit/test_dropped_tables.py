@@ -184,7 +184,7 @@ def left(store: Any, table: int) -> bool:
 def large(path: Path, monkeypatch: pytest.MonkeyPatch, **options: Any) -> tuple[Database, int]:
     """A database in which a table was dropped that takes many steps to remove."""
     monkeypatch.setattr(dropping, "_ROWS_PER_STEP", 50)
-    monkeypatch.setattr("belvedere.statements._RECLAIM", 0.0)
+    monkeypatch.setattr("belvedere.statements.drop._RECLAIM", 0.0)
     db = belvedere.open(str(path), slots=2, **options)
     db._runner = LocalRunner(db.store)
     db.sql(CREATE)

@@ -7,11 +7,21 @@ plot(results, path)      draws the throughput (needs matplotlib)
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from rich.console import Console
 from rich.table import Table
 
+from belvedere.bench.cells import (
+    DASH,
+    epoch_sizes,
+    kops,
+    mark,
+    milliseconds,
+    multiple,
+    new_table,
+    number_or_dash,
+)
 from belvedere.bench.chart import plot
 from belvedere.bench.figures import FRESHNESS_MS, MEASURED, PUBLISHED, RUN_HERE
 from belvedere.bench.peers import duckdb_refresh, lmdb_by_hand
@@ -30,7 +40,6 @@ from belvedere.bench.targets import (
 from belvedere.bench.views import EVERY, JOIN
 
 __all__ = ["plot", "report", "tables"]
-_DASH = "-"
 
 
 def report(results: Results, console: Console | None = None) -> None:
@@ -57,6 +66,7 @@ def tables(results: Results) -> Iterator[Table]:
         _flatness,
         _puts,
         _reads,
+        _keyed,
         _base_writes,
         _memory,
     )
@@ -65,7 +75,7 @@ def tables(results: Results) -> Iterator[Table]:
 
 
 def _throughput(results: Results) -> Table:
-    table = _table(
+    table = new_table(
         "Throughput, thousand operations per second",
         "figure",
         *(
@@ -87,14 +97,14 @@ def _throughput(results: Results) -> Table:
         table.add_row(
             described(rate),
             f"{rate.size:,}" + (" a call" if rate.figure == INGEST else ""),
-            _epochs(rate.epochs),
-            _kops(rate.ops_per_s),
-            _times(lmdb),
-            _times(rate_target(rate)),
-            _times(duckdb),
-            _times(duckdb_target(rate)),
-            _mark(_reached(rate, lmdb, duckdb)),
-            _mark(rate.correct),
+            epoch_sizes(rate.epochs),
+            kops(rate.ops_per_s),
+            multiple(lmdb),
+            multiple(rate_target(rate)),
+            multiple(duckdb),
+            multiple(duckdb_target(rate)),
+            mark(_reached(rate, lmdb, duckdb)),
+            mark(rate.correct),
         )
     table.caption = "ingest is held against lmdb_by_hand on V2, the join V5 against duckdb_refresh"
     return table
@@ -110,7 +120,7 @@ def _reached(rate: Rate, lmdb: float | None, duckdb: float | None) -> bool | Non
 
 
 def _peers(results: Results) -> Table:
-    table = _table(
+    table = new_table(
         "Peers in this run",
         "engine",
         "view",
@@ -126,16 +136,16 @@ def _peers(results: Results) -> Table:
             p.engine,
             p.view,
             f"{p.batch:,}",
-            _kops(p.ops_per_s),
+            kops(p.ops_per_s),
             fresh,
             f"{p.rss_mb:,}",
-            _mark(p.correct),
+            mark(p.correct),
         )
     return table
 
 
 def _published(results: Results) -> Table:
-    table = _table(
+    table = new_table(
         f"Beside other engines, thousand operations per second (those not run here: {MEASURED})",
         "engine",
         *EVERY,
@@ -152,7 +162,7 @@ def _published(results: Results) -> Table:
             )
             table.add_row(
                 label,
-                *(_kops(rate.ops_per_s) if rate else _DASH for rate in best),
+                *(kops(rate.ops_per_s) if rate else DASH for rate in best),
                 "yes",
                 note,
                 style="bold",
@@ -163,14 +173,14 @@ def _published(results: Results) -> Table:
         if any(measured):
             table.add_row(
                 f"{engine.engine}, this run",
-                *(_kops(rate) for rate in measured),
+                *(kops(rate) for rate in measured),
                 engine.durable,
                 "",
                 style="bold",
             )
         table.add_row(
             engine.engine,
-            *(_number(engine.kops.get(view)) for view in EVERY),
+            *(number_or_dash(engine.kops.get(view)) for view in EVERY),
             engine.durable,
             engine.note,
         )
@@ -186,7 +196,7 @@ def _best(results: Results, figure: str, view: str) -> Rate | None:
 
 
 def _freshness(results: Results) -> Table:
-    table = _table(
+    table = new_table(
         "Freshness: ten operations written until visible, ms",
         "view",
         "part",
@@ -196,32 +206,37 @@ def _freshness(results: Results) -> Table:
         "correct",
     )
     for f in results.freshness:
-        times = _times(f.visible_ms / f.empty_job_ms)
+        times = multiple(f.visible_ms / f.empty_job_ms)
         table.add_row(
             f.view,
             "visible (pipeline running)",
-            _ms(f.visible_ms),
+            milliseconds(f.visible_ms),
             times,
             f"p95 {f.visible_p95_ms:.1f}",
-            _mark(f.correct),
+            mark(f.correct),
         )
         table.add_row(
             "",
             "  write",
-            _ms(f.write_ms),
+            milliseconds(f.write_ms),
             "",
             f"{f.base_ops:,} operations before, {f.probes} probes",
             "",
         )
         table.add_row(
-            "", "  catch_up", _ms(f.catch_up_ms), _times(f.catch_up_ms / f.empty_job_ms), "", ""
+            "",
+            "  catch_up",
+            milliseconds(f.catch_up_ms),
+            multiple(f.catch_up_ms / f.empty_job_ms),
+            "",
+            "",
         )
         for stage, ms in f.stages_ms.items():
-            table.add_row("", f"    {stage}", _ms(ms), "", "", "")
+            table.add_row("", f"    {stage}", milliseconds(ms), "", "", "")
         table.add_row(
             "",
             "empty one-stage mapInArrow job",
-            _ms(f.empty_job_ms),
+            milliseconds(f.empty_job_ms),
             "1.00",
             "same session",
             "",
@@ -231,14 +246,14 @@ def _freshness(results: Results) -> Table:
 
 
 def _freshness_elsewhere(results: Results) -> Table:
-    table = _table(f"Freshness elsewhere, p50 ms ({MEASURED})", "engine", "ten operations")
+    table = new_table(f"Freshness elsewhere, p50 ms ({MEASURED})", "engine", "ten operations")
     for engine, ms in FRESHNESS_MS.items() if results.freshness else ():
         table.add_row(engine, ms)
     return table
 
 
 def _flatness(results: Results) -> Table:
-    table = _table(
+    table = new_table(
         "Flatness: cost of an operation as the base table grows",
         "view",
         "base rows",
@@ -251,25 +266,25 @@ def _flatness(results: Results) -> Table:
     )
     for (view, _), points in flat_series(results).items():
         for p in points:
-            relative = _times(growth([points[0], p]) if p is not points[0] else 1.0)
+            relative = multiple(growth([points[0], p]) if p is not points[0] else 1.0)
             costs = (f"{p.write_us:.2f}", f"{p.maintain_us:.2f}", relative, f"{p.lmdb_us:.2f}")
             table.add_row(
                 view,
                 f"{p.base_rows:,}",
                 f"{p.ops:,}",
                 *costs,
-                _mark(p.correct),
+                mark(p.correct),
                 end_section=p is points[-1],
             )
     return table
 
 
 def _puts(results: Results) -> Table:
-    table = _table("Single durable put, ms", "what", "p50", "p95", "x LMDB", "bytes", "correct")
+    table = new_table("Single durable put, ms", "what", "p50", "p95", "x LMDB", "bytes", "correct")
     for p in results.single_puts:
-        times = _times(p.p50_ms / p.lmdb_p50_ms)
+        times = multiple(p.p50_ms / p.lmdb_p50_ms)
         table.add_row(
-            "belvedere put", f"{p.p50_ms:.3f}", f"{p.p95_ms:.3f}", times, "", _mark(p.correct)
+            "belvedere put", f"{p.p50_ms:.3f}", f"{p.p95_ms:.3f}", times, "", mark(p.correct)
         )
         table.add_row(
             "LMDB transaction, same bytes",
@@ -283,7 +298,7 @@ def _puts(results: Results) -> Table:
 
 
 def _reads(results: Results) -> Table:
-    table = _table(
+    table = new_table(
         "Reads of views",
         "what",
         "view",
@@ -300,24 +315,48 @@ def _reads(results: Results) -> Table:
             r.view,
             f"{r.p50_us:.2f} us",
             *bare,
-            _times(r.p50_us / r.lmdb_own_txn_us),
-            _mark(r.correct),
+            multiple(r.p50_us / r.lmdb_own_txn_us),
+            mark(r.correct),
         )
     for s in results.scans:
         table.add_row(
             f"consistent scan of {s.rows:,} rows",
             s.view,
             f"{s.rows_per_s:,.0f} rows/s",
-            _DASH,
-            _DASH,
-            _DASH,
-            _mark(s.correct),
+            DASH,
+            DASH,
+            DASH,
+            mark(s.correct),
+        )
+    return table
+
+
+def _keyed(results: Results) -> Table:
+    table = new_table(
+        "Statements by key, beside get, put, delete and scan of the same key",
+        "statement",
+        "relation",
+        "p50",
+        "planning",
+        "beside",
+        "x beside, without planning",
+        "correct",
+    )
+    for k in results.keyed:
+        table.add_row(
+            k.statement,
+            k.relation,
+            f"{k.p50_ms:.2f} ms",
+            f"{k.planning_ms:.2f} ms",
+            f"{k.beside_ms:.3f} ms",
+            multiple(k.to_beside),
+            mark(k.correct),
         )
     return table
 
 
 def _base_writes(results: Results) -> Table:
-    table = _table(
+    table = new_table(
         "Base table writes while views are kept",
         "views",
         "pipeline",
@@ -327,19 +366,19 @@ def _base_writes(results: Results) -> Table:
     )
     plain = next((b for b in results.base_writes if b.views == 0), None)
     for b in results.base_writes:
-        times = _times(b.ops_per_s / plain.ops_per_s if plain else None)
+        times = multiple(b.ops_per_s / plain.ops_per_s if plain else None)
         table.add_row(
             str(b.views),
             "another process" if b.pipeline else "not running",
-            _kops(b.ops_per_s),
+            kops(b.ops_per_s),
             times,
-            _mark(b.correct),
+            mark(b.correct),
         )
     return table
 
 
 def _memory(results: Results) -> Table:
-    table = _table(
+    table = new_table(
         "Memory of the pipeline's process tree, peak MiB",
         "view",
         "backlog",
@@ -350,13 +389,13 @@ def _memory(results: Results) -> Table:
         "correct",
     )
     for m in results.memory:
-        sizes = (f"{m.resident_mb:,}", f"{m.anonymous_mb:,}", _kops(m.backlog / m.seconds))
-        table.add_row(m.view, f"{m.backlog:,}", *sizes, _epochs(m.epochs), _mark(m.correct))
+        sizes = (f"{m.resident_mb:,}", f"{m.anonymous_mb:,}", kops(m.backlog / m.seconds))
+        table.add_row(m.view, f"{m.backlog:,}", *sizes, epoch_sizes(m.epochs), mark(m.correct))
     return table
 
 
 def _joins(results: Results) -> Table:
-    table = _table(
+    table = new_table(
         "Join V5: cost of an operation against the rows of r that match a row of s",
         *(
             "matches",
@@ -376,12 +415,12 @@ def _joins(results: Results) -> Table:
                 f"{j.right_us:,.2f}",
             ),
         )
-        table.add_row(f"{j.matches:,}", *left, *right, f"{j.matched_us:.2f}", _mark(j.correct))
+        table.add_row(f"{j.matches:,}", *left, *right, f"{j.matched_us:.2f}", mark(j.correct))
     return table
 
 
 def _fan_out(results: Results) -> Table:
-    table = _table(
+    table = new_table(
         "Fan-out: one row of s changes",
         "rows of the join",
         "seconds",
@@ -391,15 +430,15 @@ def _fan_out(results: Results) -> Table:
         "correct",
     )
     for f in results.fan_out:
-        speed = (f"{f.seconds:.2f}", _kops(f.rows / f.seconds))
+        speed = (f"{f.seconds:.2f}", kops(f.rows / f.seconds))
         table.add_row(
-            f"{f.rows:,}", *speed, f"{f.resident_mb:,}", f"{f.anonymous_mb:,}", _mark(f.correct)
+            f"{f.rows:,}", *speed, f"{f.resident_mb:,}", f"{f.anonymous_mb:,}", mark(f.correct)
         )
     return table
 
 
 def _tpch(results: Results) -> Table:
-    table = _table(
+    table = new_table(
         "TPC-H: cost of a changed row",
         "query",
         "scale factor",
@@ -414,15 +453,15 @@ def _tpch(results: Results) -> Table:
         for p in points:
             cost = (
                 f"{p.maintain_us:.2f}",
-                _times(tpch_growth([points[0], p]) if p is not points[0] else 1.0),
+                multiple(tpch_growth([points[0], p]) if p is not points[0] else 1.0),
             )
             sizes = (f"{p.scale:g}", f"{p.base_rows:,}", f"{p.rows:,}")
-            table.add_row(query, *sizes, *cost, _mark(p.correct), end_section=p is points[-1])
+            table.add_row(query, *sizes, *cost, mark(p.correct), end_section=p is points[-1])
     return table
 
 
 def _many_views(results: Results) -> Table:
-    table = _table(
+    table = new_table(
         "Many views of one table",
         "views",
         "epochs of",
@@ -433,7 +472,7 @@ def _many_views(results: Results) -> Table:
     )
     for m in sorted(results.many_views, key=lambda m: m.views):
         kept = (f"{m.kept_nodes:,} for {m.nodes:,}", f"{m.kept_tables:,} for {m.tables:,}")
-        table.add_row(f"{m.views:,}", f"{m.size:,}", f"{m.us_per_op:.2f}", *kept, _mark(m.correct))
+        table.add_row(f"{m.views:,}", f"{m.size:,}", f"{m.us_per_op:.2f}", *kept, mark(m.correct))
     table.caption = (
         "operators and state tables: what there is, for what there would be if every view had"
         " its own"
@@ -443,7 +482,7 @@ def _many_views(results: Results) -> Table:
 
 def _verdicts(results: Results) -> Table:
     found = verdicts(results)
-    table = _table(
+    table = new_table(
         f"Targets: {sum(v.reached for v in found)} of {len(found)} reached",
         "figure",
         "measured",
@@ -457,7 +496,7 @@ def _verdicts(results: Results) -> Table:
             _amount(v, v.measured),
             ("at least " if v.at_least else "at most ") + _amount(v, v.target),
             v.unit,
-            _mark(v.reached),
+            mark(v.reached),
         )
     return table
 
@@ -475,40 +514,3 @@ def _reading_order(rate: Rate) -> tuple[int, int, bool, int]:
         not rate.before_images,
         -rate.size,
     )
-
-
-def _table(title: str, *columns: str) -> Table:
-    table = Table(title=title, title_justify="left", title_style="bold", caption_justify="left")
-    texts = {"figure", "view", "engine", "part", "what", "note", "unit", "durable", "pipeline"}
-    for position, name in enumerate(columns):
-        table.add_column(name, justify="left" if position == 0 or name in texts else "right")
-    return table
-
-
-def _epochs(sizes: Iterable[int]) -> str:
-    """`5 of 200,000`, or the range when they differ."""
-    listed = list(sizes)
-    if not listed:
-        return _DASH
-    low, high = min(listed), max(listed)
-    return f"{len(listed)} of {high:,}" if low == high else f"{len(listed)} of {low:,}-{high:,}"
-
-
-def _kops(ops_per_s: float | None) -> str:
-    return _DASH if ops_per_s is None else f"{ops_per_s / 1_000:,.0f}"
-
-
-def _number(value: float | None) -> str:
-    return _DASH if value is None else f"{value:,.0f}"
-
-
-def _times(ratio: float | None) -> str:
-    return _DASH if ratio is None else f"{ratio:.2f}"
-
-
-def _ms(value: float) -> str:
-    return f"{value:.1f}"
-
-
-def _mark(good: bool | None) -> str:
-    return _DASH if good is None else "[green]yes[/green]" if good else "[red]NO[/red]"

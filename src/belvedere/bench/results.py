@@ -119,6 +119,26 @@ class Scan:
 
 
 @dataclass(frozen=True, slots=True)
+class KeyedStatement:
+    """A statement by key, p50 in ms: as a whole, its planning alone, and `get`, `put`, `delete` or
+    `scan` of the same key beside it.
+    """
+
+    relation: str
+    statement: str
+    count: int
+    p50_ms: float
+    planning_ms: float
+    beside_ms: float
+    correct: bool
+
+    @property
+    def to_beside(self) -> float:
+        """What is left after planning, as a multiple."""
+        return (self.p50_ms - self.planning_ms) / self.beside_ms
+
+
+@dataclass(frozen=True, slots=True)
 class BaseWrite:
     """The writer's rate with a number of views; `pipeline` says whether another process kept them
     meanwhile.
@@ -249,6 +269,7 @@ class Results:
     single_puts: tuple[SinglePut, ...] = ()
     point_reads: tuple[PointRead, ...] = ()
     scans: tuple[Scan, ...] = ()
+    keyed: tuple[KeyedStatement, ...] = ()
     base_writes: tuple[BaseWrite, ...] = ()
     memory: tuple[MemoryPeak, ...] = ()
     joins: tuple[JoinCost, ...] = ()

@@ -25,6 +25,7 @@ ONE_TABLE = (
     "flatness",
     "single_put",
     "reads",
+    "keyed",
     "base_write_with_views",
     "memory",
 )

@@ -52,6 +52,7 @@ COMMANDS = (
                 ' BIGINT, PRIMARY KEY (id))"'
             ),
             'belvedere --db shop sql "SELECT * FROM revenue ORDER BY total DESC" --json',
+            'belvedere --db shop sql "SELECT * FROM orders WHERE id = :id" --param id=o1',
             "belvedere --db shop sql -f views.sql",
             "belvedere --db shop sql            # a prompt, with history; statements end with ;",
         ),

@@ -12,11 +12,12 @@ import typer
 from belvedere.cli.options import Json
 from belvedere.cli.tables import console, plural, rows_table
 from belvedere.cli.terminal import database
-from belvedere.cli.values import to_json
+from belvedere.cli.values import Parameters, parameters_from_texts, to_json
 from belvedere.database import Database
 from belvedere.errors import SqlError
 from belvedere.result import Message, Result
 from belvedere.sql.dialect import split
+from belvedere.sql.parameters import has_names
 
 
 def sql(
@@ -35,6 +36,17 @@ def sql(
             exists=True,
             dir_okay=False,
             help="A script; every statement is run in turn.",
+        ),
+    ] = None,
+    param: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--param",
+            "-p",
+            metavar="[NAME=]VALUE",
+            help="The value of a ?, or as name=value of :name; may be given several times. 7 is a"
+            " number, 1.5 a decimal, 1e3 a double, X'00ff' bytes, true, false and NULL are what"
+            ' they say, all else is text, and so is "7" in double quotes.',
         ),
     ] = None,
     limit: Annotated[
@@ -60,8 +72,12 @@ def sql(
         if statement is None and file is None and sys.stdin.isatty():
             from belvedere.cli.prompt import prompt
 
+            if param:
+                raise typer.BadParameter("the prompt takes no parameters", param_hint="--param")
             return prompt(db, limit)
-        run_script(db, _text(statement, file), json, limit)
+        text = _text(statement, file)
+        values = parameters_from_texts(param, has_names(text)) if param else None
+        run_script(db, text, json, limit, values)
 
 
 def _text(statement: str | None, file: Path | None) -> str:
@@ -83,15 +99,23 @@ def _text(statement: str | None, file: Path | None) -> str:
         ) from None
 
 
-def run_script(db: Database, text: str, json: bool = False, limit: int = 200) -> None:
+def run_script(
+    db: Database,
+    text: str,
+    json: bool = False,
+    limit: int = 200,
+    values: Parameters | None = None,
+) -> None:
     """Every statement in turn; the first that fails ends the script, those before it stay done."""
     statements = split(text)
     if not statements:
         raise SqlError("there is no statement in this text")
+    if values and len(statements) > 1:
+        raise SqlError(f"parameters are for one statement, and this script has {len(statements)}")
     for number, one in enumerate(statements, 1):
         try:
             began = time.perf_counter()
-            show(db.sql(one), began, json, limit)
+            show(db.sql(one, values), began, json, limit)
         except SqlError as error:
             if len(statements) > 1:
                 error.args = (f"statement {number} of {len(statements)}: {error}",)

@@ -22,9 +22,15 @@ from typing import Any
 from belvedere.errors import SchemaError
 from belvedere.types import Column, Row, Schema, SqlType
 
+# values for ?, or by name for :name
+Parameters = list[Any] | dict[str, Any]
+
 NULL = "NULL"
 _EXACT = Context(prec=1000)
 _INTEGER = re.compile(r"[+-]?[0-9]+")
+_FRACTION = re.compile(r"[+-]?([0-9]+\.[0-9]*|\.[0-9]+)")
+_BYTES = re.compile(r"[xX]'((?:[0-9a-fA-F]{2})*)'")
+_EXPONENT = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)[eE][+-]?[0-9]+")
 _SHOWN = 80  # characters of a value in an error
 
 
@@ -216,6 +222,59 @@ def key_from_texts(texts: Sequence[str], schema: Schema) -> tuple[Any, ...]:
         None if text == NULL else from_text(text, column)
         for text, column in zip(texts, columns, strict=False)
     )
+
+
+def parameter_from_text(text: str) -> Any:
+    """A value for a statement's parameter, which no column gives a type: read as SQL reads a
+    literal, a string also without quotes.
+
+    7 is a number, 1.5 a decimal, 1e3 a double, X'00ff' bytes, true and false, NULL; "7", in double
+    quotes as in JSON, and anything else is text.
+    """
+    if text == NULL:
+        return None
+    if text in ("true", "false"):
+        return text == "true"
+    if _INTEGER.fullmatch(text):
+        return int(text)
+    if _FRACTION.fullmatch(text):
+        return Decimal(text)
+    if _EXPONENT.fullmatch(text):
+        return float(text)
+    if match := _BYTES.fullmatch(text):
+        return bytes.fromhex(match[1])
+    if len(text) > 1 and text[0] == text[-1] == '"':
+        return _text_in_quotes(text)
+    return _checked_text(text)
+
+
+def _text_in_quotes(text: str) -> str:
+    value = parse_json(text)
+    assert isinstance(value, str)  # what begins with a quote is nothing else in JSON
+    return value
+
+
+def _checked_text(text: str) -> str:
+    try:
+        return _string(text)
+    except UnicodeEncodeError:
+        raise SchemaError(f"{quoted(text)} is not text in UTF-8") from None
+
+
+def parameters_from_texts(texts: Sequence[str], named: bool) -> Parameters:
+    """The values of `--param`, each `name=value` if the statement names its parameters."""
+    if not named:
+        return [parameter_from_text(text) for text in texts]
+    found: dict[str, Any] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        name = name.removeprefix(":")
+        if not equals:
+            raise SchemaError(f"{quoted(text)} has no name: write --param name=value")
+        if name in found:
+            raise SchemaError(f"parameter {quoted(name)} is given twice: give it once")
+        found[name] = parameter_from_text(value)
+    return found
 
 
 def _column(name: str, schema: Schema) -> Column:

@@ -4,14 +4,15 @@
     one_key.py      the same for one tuple of Python values
     rows.py         RowCodec: rows to bytes that decode fast
     one_row.py      the same for one row of Python values
+    ranges.py       ranges of keys, from what is known of their columns
     slots.py        which of `count` files a key lives in, for ever
     fields.py       columns of fixed-width types as unsigned numpy limbs, and back
     binaries.py     Arrow binary arrays as padded numpy bytes, and back
     order.py        the order of many byte strings at once
     scalars.py      Python values as the integers they are stored as, and back
 
-Everything here but order.py is persisted: a change of any byte is a change of the store's format
-version.
+Everything here but order.py and ranges.py is persisted: a change of any byte is a change of the
+store's format version.
 """
 
 from belvedere.encoding.keys import MAX_KEY, KeyCodec, prefix_range, too_long

@@ -32,7 +32,7 @@ _Builders = dict[str, Callable[..., Any]]
 _SHORT_UNITS = exp.TimeUnit.UNABBREVIATED_UNIT_NAME
 _LONG = 16  # terms of a condition from which on it is balanced
 _COMMA = "comma"
-WRITTEN = "written"
+WRITTEN, PLACE = "written", "place"
 
 
 def _positive(parser: Parser) -> exp.Expr:
@@ -40,6 +40,15 @@ def _positive(parser: Parser) -> exp.Expr:
     if value is None:
         parser.raise_error("Required keyword: a value after +")
     return exp.Anonymous(this="positive", expressions=[value])
+
+
+def _placeholder(parser: Parser) -> exp.Expr:
+    """A question mark remembers where it stands: values are bound in the order of the text, and the
+    tree has another.
+    """
+    found = exp.Placeholder()
+    found.meta[PLACE] = parser._prev.start
+    return found
 
 
 def _binary(parser: Parser, token: Token) -> exp.Expr:
@@ -66,6 +75,10 @@ class SparkSql(Spark):
     class Parser(SparkParser):
         UNARY_PARSERS: ClassVar = {**SparkParser.UNARY_PARSERS, TokenType.PLUS: _positive}
         PRIMARY_PARSERS: ClassVar = {**SparkParser.PRIMARY_PARSERS, TokenType.HEX_STRING: _binary}
+        PLACEHOLDER_PARSERS: ClassVar = {
+            **SparkParser.PLACEHOLDER_PARSERS,
+            TokenType.PLACEHOLDER: _placeholder,
+        }
         FUNCTIONS: ClassVar = _known(SparkParser.FUNCTIONS)
         FUNCTION_PARSERS: ClassVar = _known(SparkParser.FUNCTION_PARSERS)
         _type_written: Sequence[str] = ()  # the words of the type that was read last

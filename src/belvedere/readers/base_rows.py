@@ -12,8 +12,11 @@ from functools import lru_cache
 from belvedere.catalog.definitions import TableDefinition
 from belvedere.changes.net import NetChanges, combined, net_operations
 from belvedere.encoding import KeyCodec, RowCodec
+from belvedere.encoding.ranges import EVERYTHING, KeyRange, Ranges
+from belvedere.errors import Damaged, Dropped
 from belvedere.libraries import pa, pc
-from belvedere.stores.base import Store
+from belvedere.readers.ranges import LARGEST, Place, by_slot, read_ranges
+from belvedere.stores.base import BaseSnapshot, Store
 from belvedere.types import Epoch, Schema, Vector
 
 _NETTED_BYTES = 32 << 20
@@ -42,16 +45,30 @@ def rows_as_of(
     low: bytes = b"",
     high: bytes | None = None,
 ) -> Iterator[tuple[pa.Array, pa.Array]]:
-    """Base rows as of a vector: a snapshot minus what was logged after it, by before-images."""
+    """Base rows as of a vector: a snapshot minus what was logged after the vector, by
+    before-images.
+    """
+    return _rows_as_of(store, table, vector, (KeyRange((), low, high),), LARGEST)
+
+
+def _rows_as_of(
+    store: Store, table: TableDefinition, vector: Vector, ranges: Ranges, size: int
+) -> Iterator[tuple[pa.Array, pa.Array]]:
+    """The same of several ranges; of what was logged after the vector all between the first and the
+    last of them.
+    """
+    if not ranges:
+        return
     with store.base.snapshot() as snapshot:
-        later = _later(store, table, vector, low, high)
+        later = _later(store, table, vector, ranges[0].low, ranges[-1].high)
+        found = table_records(snapshot, table, ranges, size)
         if later is None:
-            yield from snapshot.scan(table.id, low, high)
+            yield from found
             return
         assert later.before is not None  # made of before-images
         present = pc.is_valid(later.before)
         yield later.keys.filter(present), later.before.filter(present)
-        for keys, values in snapshot.scan(table.id, low, high):
+        for keys, values in found:
             untouched = pc.invert(pc.is_in(keys, later.keys))
             yield keys.filter(untouched), values.filter(untouched)
 
@@ -105,21 +122,57 @@ class _FirstImages:
 
 
 def rows_at(
-    store: Store, table: TableDefinition, epoch: Epoch, vector: Vector
+    store: Store,
+    table: TableDefinition,
+    epoch: Epoch,
+    vector: Vector,
+    ranges: Ranges = EVERYTHING,
+    size: int = LARGEST,
 ) -> Iterator[pa.Table]:
-    """Rows of a base table at a committed cut that the caller holds."""
-    for keys, values in (
-        _delta_rows(store, table, epoch) if table.delta else rows_as_of(store, table, vector)
-    ):
+    """Rows of a base table at a committed cut that the caller holds; of keys in some ranges, and
+    perhaps a few others that were written since.
+    """
+    records = (
+        _delta_rows(store, table, epoch, ranges, size)
+        if table.delta
+        else _rows_as_of(store, table, vector, ranges, size)
+    )
+    for keys, values in records:
         yield pa.table(decode_rows(table.schema, keys, values), schema=table.schema.arrow)
 
 
 def _delta_rows(
-    store: Store, table: TableDefinition, epoch: Epoch
+    store: Store, table: TableDefinition, epoch: Epoch, ranges: Ranges, size: int
 ) -> Iterator[tuple[pa.Array, pa.Array]]:
-    for slot in range(store.state.slots):
+    columns = len(table.schema.key)
+    for slot, some in by_slot(ranges, columns, store.state.slots):
         reader = store.state.reader(slot, epoch)
         try:
-            yield from reader.scan(table.delta)
+            yield from read_ranges(some, columns, Place.of_state(reader, table.delta), size)
         finally:
             reader.close()
+
+
+def table_records(
+    snapshot: BaseSnapshot,
+    table: TableDefinition,
+    ranges: Ranges = EVERYTHING,
+    size: int = LARGEST,
+) -> Iterator[tuple[pa.Array, pa.Array]]:
+    """Keys and values of a base table as it is in a snapshot."""
+    return read_ranges(ranges, len(table.schema.key), Place.of_snapshot(snapshot, table.id), size)
+
+
+def table_rows(
+    snapshot: BaseSnapshot,
+    table: TableDefinition,
+    ranges: Ranges = EVERYTHING,
+    size: int = LARGEST,
+) -> Iterator[pa.Table]:
+    try:
+        for keys, values in table_records(snapshot, table, ranges, size):
+            yield pa.table(decode_rows(table.schema, keys, values), schema=table.schema.arrow)
+    except Dropped:
+        raise Dropped(table.name) from None
+    except Damaged as error:
+        raise Damaged(f"table {table.name}: {error.what}") from error

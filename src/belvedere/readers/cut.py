@@ -20,8 +20,10 @@ from belvedere.catalog.definitions import LIVE, ViewDefinition
 from belvedere.catalog.pins import pinned
 from belvedere.catalog.state import CatalogState, read_state
 from belvedere.encoding import prefix_range, slot_of
+from belvedere.encoding.ranges import Ranges
 from belvedere.errors import CatalogError, Stale, ViewInError, ViewNotReady
 from belvedere.libraries import pa, pc
+from belvedere.readers.ranges import LARGEST, Place, by_slot, read_ranges
 from belvedere.readers.rows import ViewRows
 from belvedere.stores.base import Store
 from belvedere.types import Epoch, Vector
@@ -119,6 +121,20 @@ class Cut:
         for keys, values in self._under(view, shape, prefix, None):
             yield from shape.decode_parts(keys, values)
 
+    def read(self, view: ViewDefinition, ranges: Ranges, size: int = LARGEST) -> Iterator[pa.Table]:
+        """Rows whose keys are in the ranges, in no particular order, in parts as they are asked
+        for.
+        """
+        shape, columns = ViewRows.of(view), len(view.schema.key)
+        for slot, some in by_slot(ranges, shape.owner_columns, self.store.state.slots):
+            reader = self.store.state.reader(slot, self.epoch)
+            try:
+                place = Place.of_state(reader, view.planned.sink.table)
+                for keys, values in read_ranges(some, columns, place, size):
+                    yield from shape.decode_parts(keys, values)
+            finally:
+                reader.close()
+
     def _under(
         self, view: ViewDefinition, shape: ViewRows, prefix: Sequence[Any], limit: int | None
     ) -> Iterator[Batch]:
@@ -162,11 +178,11 @@ def in_cut(store: Store, read: Callable[[Cut], T]) -> T:
         return read(cut)
 
 
-def at_cut(store: Store, read: Callable[[Cut], T]) -> T:
+def at_cut(store: Store, read: Callable[[Cut], T], tries: int = _TRIES) -> T:
     """What `read` returns for one cut; started again when history or definitions moved away under
-    it.
+    it, and with a cut that is held after so many tries.
     """
-    for _ in range(_TRIES):
+    for _ in range(tries):
         state = store.catalog.read(read_state)
         try:
             result = read(Cut(store, state.head.epoch, state.head.vector, state))

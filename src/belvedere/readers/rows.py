@@ -45,6 +45,11 @@ class ViewRows:
         return self.sink.key if isinstance(self.sink, Arrange) else 0
 
     @cached_property
+    def owner_columns(self) -> int:
+        """So many key columns decide the slot."""
+        return self.slot_columns or len(self._order)
+
+    @cached_property
     def _order(self) -> tuple[int, ...]:
         """The view's columns that form the record key."""
         return tuple(self.schema.names.index(name) for name in self.schema.key)
@@ -83,7 +88,7 @@ class ViewRows:
         """What decides the slot of the records whose key begins with these values; None if they are
         in several slots.
         """
-        count = self.slot_columns or len(self._order)
+        count = self.owner_columns
         return self.keys.encode_one(values[:count]) if len(values) >= count else None
 
     def record(self, row: Sequence[Any]) -> tuple[bytes, bytes, bytes]:

@@ -20,6 +20,7 @@ from belvedere.bench.results import (
     FlatPoint,
     Freshness,
     JoinCost,
+    KeyedStatement,
     ManyViews,
     MemoryPeak,
     PointRead,
@@ -85,6 +86,7 @@ def made_up() -> Results:
         single_puts=(SinglePut(1_000, 1.5, 3.0, 1.0, 2.0, 73, True),),
         point_reads=(PointRead("V2", 20_000, 12.0, 5.0, 1.0, True),),
         scans=(Scan("V4", 200_000, 0.2, True),),
+        keyed=(KeyedStatement("r", "SELECT of a row", 1_000, 2.5, 1.5, 0.01, True),),
         base_writes=(
             BaseWrite(0, False, MILLION, 4.0, True),
             BaseWrite(10, True, MILLION, 5.0, True),

@@ -94,6 +94,43 @@ def test_sql_reads_standard_input_when_that_is_no_terminal(filled: Cli) -> None:
     assert "no statement" in filled("sql", input="").stderr
 
 
+def test_sql_takes_parameters_by_place_and_by_name(filled: Cli) -> None:
+    insert = "INSERT INTO readings (place, number, total, amount) VALUES (?, ?, ?, ?)"
+    values = ['it\'s; -- a "b"', "-7", "5", "1.50"]
+    assert "1 row(s) put" in filled("sql", insert, *(f"--param={v}" for v in values)).stdout
+    chosen = "SELECT place, number, amount FROM readings WHERE number = :n AND place = :p"
+    options = ["--param", f"p={values[0]}", "--param", "n=-7", "--json"]
+    assert json.loads(filled("sql", chosen, *options).stdout) == {
+        "place": values[0],
+        "number": -7,
+        "amount": "1.50",
+    }
+    kinds = "SELECT ? AS a, ? AS b, ? IS NULL AS c, ? AS d, ? AS e, ? AS f, ? AS g"
+    texts = ["1e3", "true", "NULL", '"7"', "a=b", "2026-01-31", "X'00ff'"]
+    assert json.loads(
+        filled("sql", kinds, "--json", *(f"--param={text}" for text in texts)).stdout
+    ) == {"a": 1000.0, "b": True, "c": True, "d": "7", "e": "a=b", "f": "2026-01-31", "g": "00ff"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["SELECT :a", "--param", "7"], "'7' has no name: write --param name=value"),
+        (["SELECT :a", "--param", "a=1", "--param", "a=2"], "'a' is given twice"),
+        (["SELECT :a", "--param", "b=1"], "there is no parameter :b: the statement has :a"),
+        (["SELECT ?"], "the statement has parameters (?): give their values, as in [value]"),
+        (["SELECT ?; SELECT 1", "--param", "7"], "parameters are for one statement"),
+        (["SELECT 1", "--param", "7"], "0 parameter(s), and 1 value(s)"),
+    ],
+)
+def test_parameters_that_do_not_fit_are_one_line(
+    filled: Cli, arguments: list[str], says: str
+) -> None:
+    result = filled("sql", *arguments)
+    assert result.exit_code == 1
+    assert says in " ".join(result.stderr.split())
+
+
 def test_a_script_may_begin_with_a_byte_order_mark(filled: Cli, tmp_path: Path) -> None:
     script = tmp_path / "script.sql"
     script.write_bytes(b"\xef\xbb\xbfSELECT 'caf\xc3\xa9' AS one")

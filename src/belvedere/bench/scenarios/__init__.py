@@ -9,6 +9,7 @@ freshness               ten operations written until visible, beside an empty Sp
 flatness                cost of an operation while the base table grows
 single_put              one durable put beside one LMDB transaction
 reads                   point reads and scans of views
+keyed                   SELECT, UPDATE and DELETE by key beside get and put
 base_write_with_views   the writer's rate with no and with ten views
 memory                  the pipeline's peak under a large backlog
 join                    the join V5: from a backlog, end to end, and against the number of matches

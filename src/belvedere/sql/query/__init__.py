@@ -2,14 +2,31 @@
 
     relations(query)            which tables and views it reads
     translate(query, schemas)   DuckDB text, and the names and Spark types of the result
+    ranges_in(query, relations) what has to be read of the tables and views
+    first_rows(query)           whether the first rows that are found will do
     run(translated, tables)     the result as an Arrow table
+    take(translated, ...)       the same from as few batches as give enough rows
 
 A query is translated stage by stage (see `stage`). What has no translation with Spark's meaning
 raises `NotAnswered`.
 """
 
+from belvedere.sql.query.first_rows import FirstRows, first_rows, takes_row_by_row
+from belvedere.sql.query.keyed import Keyed, ranges_in
 from belvedere.sql.query.refusal import NotAnswered
-from belvedere.sql.query.running import run
+from belvedere.sql.query.running import run, take
 from belvedere.sql.query.translation import Translated, relations, translate
 
-__all__ = ["NotAnswered", "Translated", "relations", "run", "translate"]
+__all__ = [
+    "FirstRows",
+    "Keyed",
+    "NotAnswered",
+    "Translated",
+    "first_rows",
+    "ranges_in",
+    "relations",
+    "run",
+    "take",
+    "takes_row_by_row",
+    "translate",
+]

@@ -7,7 +7,7 @@ once more with the conditions where they were written. It fails only if both ord
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import duckdb
 import pyarrow as pa
@@ -55,6 +55,20 @@ def run(translated: Translated, tables: Mapping[str, pa.Table]) -> pa.Table:
         c if c.type == kind else c.cast(kind) for c, kind in zip(result.columns, kinds, strict=True)
     ]
     return pa.table(columns, schema=translated.schema.arrow)
+
+
+def take(translated: Translated, name: str, batches: Iterable[pa.Table], count: int) -> pa.Table:
+    """At least the first `count` rows of the answer, if there are so many, from as few batches of
+    its only relation as give them.
+    """
+    found = [translated.schema.arrow.empty_table()]
+    missing = count
+    for batch in batches if count else ():
+        found.append(run(translated, {name: batch}))
+        missing -= found[-1].num_rows
+        if missing <= 0:
+            break
+    return pa.concat_tables(found)
 
 
 def _unmoved(sql: str, tables: Mapping[str, pa.Table]) -> pa.Table:

@@ -1,0 +1,134 @@
+"""EXPLAIN and EXPLAIN COST: how a view is, or would be, maintained, and what that costs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import count
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from belvedere.catalog.state import CatalogState
+from belvedere.cost import Cost, estimate
+from belvedere.cost.text import shown
+from belvedere.errors import SqlError
+from belvedere.operators.graph import bind, places
+from belvedere.result import Message
+from belvedere.sql import explain as texts
+from belvedere.sql.declaration import declared_view
+from belvedere.sql.dialect import (
+    Token,
+    TokenType,
+    blanked,
+    check_query_at,
+    defining_query,
+    parse,
+    query_start,
+    sql_of,
+    words_of,
+)
+from belvedere.sql.names import name_in
+from belvedere.sql.parameters import Parameters, has_parameters, refuse_parameters
+from belvedere.sql.parameters import bind as bind_parameters
+from belvedere.sql.planned import PlannedView
+from belvedere.sql.planner import plan_view
+from belvedere.statements.show import create_text
+
+if TYPE_CHECKING:
+    from belvedere.database import Database
+
+_EXPLAINED = "EXPLAIN takes the name of a view, a SELECT or a CREATE MATERIALIZED VIEW"
+
+
+def explain(
+    db: Database, text: str, words: Sequence[Token], params: Parameters | None = None
+) -> Message:
+    """EXPLAIN and EXPLAIN COST."""
+    of_cost = (
+        len(words) > 2
+        and words[1].text.upper() == "COST"
+        and words[1].token_type != TokenType.IDENTIFIER
+    )
+    place = 2 if of_cost else 1
+    if len(words) <= place:
+        raise SqlError(f"{_EXPLAINED}: write one of them after EXPLAIN")
+    what = _with_values(blanked(text, words[place].start), params)
+    return Message(shown(cost(db, what)) if of_cost else _plan_text(db, what))
+
+
+def _with_values(what: str, params: Parameters | None) -> str:
+    """What is explained, with literals for its parameters if it has any."""
+    if params is None and not has_parameters(what):
+        return what
+    statement = parse(what)
+    if isinstance(statement, exp.Insert | exp.Update | exp.Delete):
+        return what  # which is not explained, whatever the values
+    if not isinstance(statement, exp.Query):
+        refuse_parameters(statement, words_of(what)[0].text.upper())
+    bind_parameters(statement, params)
+    return sql_of(statement) if params else what
+
+
+def _plan_text(db: Database, what: str) -> str:
+    """EXPLAIN of a view's name, or of a CREATE MATERIALIZED VIEW or SELECT as if it were one."""
+    state = db.state()
+    known = name_in(words_of(what))
+    if known is not None:
+        view = state.view(known)
+        return texts.explain(
+            view.planned,
+            view.name,
+            list(state.tables.values()),
+            users(state, view.id) if view.bound else {},
+        )
+    name, planned = try_plan(state, what)
+    return texts.explain(planned, name, list(state.tables.values()), users(state))
+
+
+def cost(db: Database, what: str) -> Cost:
+    """What a view would cost: a CREATE MATERIALIZED VIEW or SELECT as if it were one, or a view
+    that is there, by its name.
+    """
+    state = db.state()
+    tables = list(state.tables.values())
+    known = name_in(words_of(what))
+    if known is not None:
+        view = state.view(known)
+        if view.bound:
+            return estimate(db.store, view.name, view.planned, tables, users(state, view.id))
+        what = create_text(view)
+    name, planned = try_plan(state, what)
+    return estimate(db.store, name, planned, tables, users(state))
+
+
+def try_plan(state: CatalogState, what: str) -> tuple[str, PlannedView]:
+    """The plan that a view would have, with the nodes that it would share; new nodes have negative
+    ids.
+    """
+    statement = parse(what)
+    start = query_start(what) if isinstance(statement, exp.Command) else None
+    if start is not None:
+        check_query_at(what, start)
+    view = declared_view(statement) if isinstance(statement, exp.Create) else None
+    if view is None and not isinstance(statement, exp.Query):
+        raise SqlError(f"{_EXPLAINED}, not {words_of(what)[0].text.upper()}")
+    others = [v.info for v in state.views.values()]
+    planned = plan_view(
+        defining_query(what) if view else what,
+        view.key if view else (),
+        [t.info for t in state.tables.values()],
+        others,
+    )
+    existing = {n.id: n for v in state.definitions() for n in v.nodes}
+    nodes = bind(planned.nodes, places(existing.values()), count(-1, -1).__next__)
+    return view.name if view else "(query)", replace(planned, nodes=nodes)
+
+
+def users(state: CatalogState, but: int = 0) -> dict[int, list[str]]:
+    """Which views use a node, apart from one of them."""
+    found: dict[int, list[str]] = {}
+    for view in sorted(state.definitions(), key=lambda v: v.name):
+        for node in view.nodes if view.id != but else ():
+            found.setdefault(node.id, []).append(view.name)
+    return found
