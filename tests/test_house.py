@@ -1,0 +1,32 @@
+"""What `tests/house.py` measures and must not come back: import cycles, functions written twice."""
+
+from __future__ import annotations
+
+import ast
+
+from tests.house import ALIKE, Function, cycles, likeness, report, tokens_of
+from tests.test_conventions import none_of, python_files
+
+
+def test_no_modules_need_each_other_while_they_are_loaded() -> None:
+    none_of((" - ".join(ring) for ring in cycles()), "one of them must not know the other")
+
+
+def function(text: str) -> Function:
+    (node,) = ast.parse(text).body
+    assert isinstance(node, Function)
+    return node
+
+
+def test_the_search_for_copies_bites() -> None:
+    one = function("def one(names: Names, name: str) -> Field:\n    return names.find(name)[0]")
+    copy = function("def first(stage: Stage, what: str) -> Field:\n    return stage.find(what)[0]")
+    other = function("def other(stage, what):\n    return sorted(stage.fields, key=what)[0]")
+    assert likeness(tokens_of(one), tokens_of(copy)) == 1
+    assert likeness(tokens_of(one), tokens_of(other)) < ALIKE
+
+
+def test_the_report_has_all_its_parts() -> None:
+    text = "\n".join(report(python_files("src")))
+    for part in ("syntax nodes of a function", "import cycles", "type tests", "written twice"):
+        assert part in text
