@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from tests.house import ALIKE, Function, cycles, likeness, report, tokens_of
+from tests.house import ALIKE, Function, copies, cycles, likeness, report, sql_modules, tokens_of
 from tests.test_conventions import none_of, python_files
 
 
@@ -30,3 +30,8 @@ def test_the_report_has_all_its_parts() -> None:
     text = "\n".join(report(python_files("src")))
     for part in ("syntax nodes of a function", "import cycles", "type tests", "written twice"):
         assert part in text
+
+
+def test_no_function_of_the_sql_packages_is_written_twice() -> None:
+    pairs = (f"{alike:.0%} {a.name} = {b.name}" for alike, a, b in copies(sql_modules()))
+    none_of(pairs, "bind it once, in sql/front, and say who refuses")

@@ -22,11 +22,11 @@ from sqlglot import exp
 from belvedere.errors import SqlError
 from belvedere.expressions import with_room
 from belvedere.sql.dialect import parse, sql_of
+from belvedere.sql.front.values import reworded
 from belvedere.sql.names import quoted_in
 from belvedere.sql.plan.context import Context
 from belvedere.sql.plan.queries import answer
 from belvedere.sql.plan.refusal import VIEW
-from belvedere.sql.plan.relation import reworded
 from belvedere.sql.plan.selects import related
 from belvedere.sql.plan.sink import ended
 from belvedere.sql.planned import PlannedView, TableInfo, ViewInfo
@@ -48,7 +48,7 @@ def plan_view(
         check(query, VIEW)
         end = ended(answer(query, context), key, context)
     except SqlError as error:
-        raise reworded(error, context.labels) from error
+        raise reworded(error, context.labels, VIEW) from error
     checked = _checked(query, context) if context.ties or context.unused else select
     return PlannedView(
         end.schema,

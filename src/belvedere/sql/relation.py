@@ -14,6 +14,7 @@ from belvedere.errors import SqlError
 from belvedere.expressions import Typed, lower, lower_condition
 from belvedere.operators.select import Expression
 from belvedere.sql.dialect import sql_of
+from belvedere.sql.front.conjuncts import refuse_null
 from belvedere.types import Column, SqlType
 
 
@@ -78,9 +79,3 @@ def condition_of(node: exp.Expr | None, scope: Scope) -> Expression | None:
     refuse_null(node)
     typed = lower_condition(node, scope.resolve)
     return Expression(typed.sql, SqlType("boolean"), sql_of(node), typed.raises)
-
-
-def refuse_null(condition: exp.Expr) -> None:
-    """As a whole condition NULL has no type for Spark; below AND it is a boolean."""
-    if isinstance(condition.unnest(), exp.Null):
-        raise SqlError("a condition needs a boolean, not NULL: write false")

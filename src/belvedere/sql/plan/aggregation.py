@@ -11,24 +11,20 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from belvedere.errors import SqlError, Unsupported
+from belvedere.errors import Unsupported
 from belvedere.expressions import aggregate_type
 from belvedere.operators.aggregate import Aggregate, Argument
 from belvedere.operators.results import Call
 from belvedere.operators.select import IDENTITY
-from belvedere.sql.binding import counts_rows, text_of
+from belvedere.sql.front.binding import text_of
+from belvedere.sql.front.calls import aggregate_call
 from belvedere.sql.plan.context import Context
 from belvedere.sql.plan.identity import of_columns
 from belvedere.sql.plan.nodes import WANTED
+from belvedere.sql.plan.refusal import VIEW
 from belvedere.sql.plan.relation import Branch, Relation, Value, column
 from belvedere.types import BIGINT, SqlType
 
-_FUNCTIONS: dict[type[exp.Expr], str] = {
-    exp.Sum: "sum",
-    exp.Avg: "avg",
-    exp.Min: "min",
-    exp.Max: "max",
-}
 _COUNTS = ("count_rows", "count", "count_distinct")
 _EXACT_DIGITS = 28  # a 128-bit sum of so many digits holds ten thousand million rows
 _MISSING = "must stand in GROUP BY or inside an aggregate function"
@@ -81,10 +77,7 @@ class _Asked:
 
     @classmethod
     def of(cls, node: exp.Expr, relation: Relation, context: Context) -> _Asked:
-        function, parts = _function(node, context)
-        for part in parts:
-            if part.find(exp.AggFunc):
-                raise SqlError(f"aggregates cannot be nested: {context.words(part)}")
+        function, parts = _function(node)
         return cls(node, function, [relation.value(part, context.words(part)) for part in parts])
 
     def place(self, leaf: Sequence[Value], first: int) -> None:
@@ -129,30 +122,15 @@ def _total(kind: SqlType) -> str:
     return "double" if kind.name == "double" else "int"
 
 
-def _function(node: exp.Expr, context: Context) -> tuple[str, list[exp.Expr]]:
-    """The function's name and its arguments; FILTER (WHERE c) and count_if are
-    CASE WHEN c inside.
+def _function(node: exp.Expr) -> tuple[str, tuple[exp.Expr, ...]]:
+    """The function that is maintained, and its arguments.
+
+    count is three: of all rows, of values, of different values.
     """
-    if isinstance(node, exp.Filter):
-        function, parts = _function(node.this, context)
-        condition = node.expression.this
-        if function == "count_rows":
-            return "count", [exp.case().when(condition.copy(), exp.Literal.number(1))]
-        return function, [exp.case().when(condition.copy(), p.copy()) for p in parts]
-    if isinstance(node, exp.CountIf):
-        return "count", [exp.case().when(node.this.copy(), exp.Literal.number(1))]
-    distinct = isinstance(node.this, exp.Distinct)
-    parts = list(node.this.expressions) if distinct else [node.this, *node.expressions]
-    if isinstance(node, exp.Count):
-        if distinct:
-            return "count_distinct", parts
-        return ("count_rows", []) if counts_rows(parts) else ("count", parts)
-    name = _FUNCTIONS.get(type(node))
-    if name is None:
-        maintained = "count, sum, avg, min, max and count(DISTINCT ...) are maintained"
-        raise Unsupported(f"the aggregate {context.words(node)}", maintained)
-    if distinct and name in ("sum", "avg"):
-        raise Unsupported(f"{name}(DISTINCT ...)", "count(DISTINCT ...) is maintained")
-    if len(parts) != 1:
-        raise SqlError(f"{name} takes one argument: {context.words(node)}")
-    return name, parts
+    call = aggregate_call(node, VIEW)
+    if call.function == "count":
+        kind = "count_distinct" if call.distinct else "count" if call.arguments else "count_rows"
+        return kind, call.arguments
+    if call.distinct:
+        raise Unsupported(f"{call.function}(DISTINCT ...)", "count(DISTINCT ...) is maintained")
+    return call.function, call.arguments

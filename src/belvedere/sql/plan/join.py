@@ -28,15 +28,13 @@ from belvedere.expressions import Typed, cast_to, common_type
 from belvedere.operators.arrange import Arrange
 from belvedere.operators.join import Join
 from belvedere.operators.select import IDENTITY, Expression
-from belvedere.sql.binding import text_of
+from belvedere.sql.front.binding import text_of
+from belvedere.sql.front.sources import ANTI, FULL, HALF, INNER, LEFT, RIGHT, SEMI, JoinKind
 from belvedere.sql.plan.context import Context
 from belvedere.sql.plan.identity import joined_identity, unique_on
 from belvedere.sql.plan.nodes import WANTED
 from belvedere.sql.plan.relation import Branch, Identity, Relation, Test, Value, column, conjunction
 from belvedere.types import BOOLEAN, DOUBLE, SqlType
-
-INNER, LEFT, RIGHT, FULL, SEMI, ANTI = "inner", "left", "right", "full", "semi", "anti"
-HALF = (SEMI, ANTI)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +92,7 @@ class Side:
 
 
 def joined(
-    kind: str,
+    kind: JoinKind,
     left: Relation,
     right: Relation,
     on: Sequence[Equality],
@@ -140,7 +138,7 @@ def joined(
 
 
 def _wanted(
-    kind: str, left: Side, on: Sequence[Equality], needed: Iterable[str]
+    kind: JoinKind, left: Side, on: Sequence[Equality], needed: Iterable[str]
 ) -> dict[str, None]:
     """What USING makes of two columns of a full join is read from the key, unless the key may
     differ from both in the sign of zero.
@@ -264,7 +262,7 @@ def _arranged(side: Side, context: Context, tag: int = -1) -> tuple[int, Arrange
     return context.nodes.add(operator, (below,), side.stays), operator
 
 
-def _identity(kind: str, left: Side, right: Side) -> str:
+def _identity(kind: JoinKind, left: Side, right: Side) -> str:
     if kind in HALF or (kind in (INNER, LEFT) and right.unique):
         return "left"
     return "right" if kind == INNER and left.unique else "both"
@@ -303,7 +301,7 @@ def _condition(
     return found
 
 
-def _outputs(kind: str, left: Side, right: Side, on: Sequence[Equality]) -> dict[str, Typed]:
+def _outputs(kind: JoinKind, left: Side, right: Side, on: Sequence[Equality]) -> dict[str, Typed]:
     values: dict[str, Typed] = {}
     shift = len(left.values)
     for side, more, outer in ((left, 0, kind == FULL), (right, shift, kind in (LEFT, FULL))):
@@ -324,7 +322,9 @@ def _outputs(kind: str, left: Side, right: Side, on: Sequence[Equality]) -> dict
     return values
 
 
-def _from_key(kind: str, left: Side, right: Side, equality: Equality, number: int) -> list[str]:
+def _from_key(
+    kind: JoinKind, left: Side, right: Side, equality: Equality, number: int
+) -> list[str]:
     """The values that are read from a key column of the output; of a full join what USING makes of
     two columns.
     """
@@ -348,7 +348,7 @@ def _one_per_key(left: Side, right: Side) -> bool:
 
 
 def _partition(
-    kind: str, left: Side, right: Side, on: Sequence[Equality]
+    kind: JoinKind, left: Side, right: Side, on: Sequence[Equality]
 ) -> tuple[frozenset[str], ...]:
     """The output stands where its key columns belong; a double may differ from the key in the sign
     of zero.

@@ -18,19 +18,19 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from belvedere.sql.binding import text_of
+from belvedere.sql.front.binding import text_of
+from belvedere.sql.front.sources import ANTI, FULL, HALF, INNER, LEFT, RIGHT, SEMI, From
 from belvedere.sql.plan.conditions import Conjunct, columns_of, equality, placed, split
 from belvedere.sql.plan.context import Context
-from belvedere.sql.plan.join import ANTI, FULL, HALF, INNER, LEFT, RIGHT, SEMI, Equality, joined
+from belvedere.sql.plan.join import Equality, joined
 from belvedere.sql.plan.membership import Membership
 from belvedere.sql.plan.order import join_order, without_equality
 from belvedere.sql.plan.ranking import bounded, unbounded
 from belvedere.sql.plan.relation import Relation
-from belvedere.sql.plan.sources import From
 
 
 def from_and_where(
-    source: From,
+    source: From[Relation],
     where: Sequence[exp.Expr],
     memberships: Sequence[Membership],
     above: Iterable[exp.Expr],
@@ -43,7 +43,7 @@ def from_and_where(
 class _Joining:
     def __init__(
         self,
-        source: From,
+        source: From[Relation],
         where: Sequence[exp.Expr],
         memberships: Sequence[Membership],
         above: Iterable[exp.Expr],

@@ -15,10 +15,11 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from belvedere.errors import Unsupported
+from belvedere.sql.front.sources import ANTI, INNER, SEMI, JoinKind
 from belvedere.sql.plan.aggregation import aggregated
 from belvedere.sql.plan.conditions import columns_of, uses
 from belvedere.sql.plan.context import Context
-from belvedere.sql.plan.join import ANTI, INNER, SEMI, Equality, joined
+from belvedere.sql.plan.join import Equality, joined
 from belvedere.sql.plan.relation import Branch, Relation
 
 
@@ -51,7 +52,7 @@ class Membership:
         return frozenset[int]().union(*(uses(node, places) for node in self.outside))
 
     def applied(self, relation: Relation, needed: Iterable[str], context: Context) -> Relation:
-        kind = ANTI if self.negated else SEMI
+        kind: JoinKind = ANTI if self.negated else SEMI
         if not (self.negated and self.operands and self._nullable(relation)):
             return joined(kind, relation, self.relation, self.on, self.conditions, needed, context)
         if self.correlated or self.operands > 1:

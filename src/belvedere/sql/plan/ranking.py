@@ -20,7 +20,7 @@ from belvedere.expressions import Typed
 from belvedere.operators.arrange import Arrange
 from belvedere.operators.select import IDENTITY
 from belvedere.operators.topk import TopK
-from belvedere.sql.binding import check_int, text_of
+from belvedere.sql.front.binding import check_int, text_of
 from belvedere.sql.plan.context import Context
 from belvedere.sql.plan.nodes import WANTED
 from belvedere.sql.plan.relation import Branch, Ranking, Relation, Test, Value, column

@@ -11,15 +11,16 @@ from dataclasses import replace
 from sqlglot import exp
 
 from belvedere.errors import SqlError, Unsupported
-from belvedere.sql.binding import parts_of, text_of
-from belvedere.sql.parentheses import joins_in
+from belvedere.sql.front.binding import parts_of, text_of
+from belvedere.sql.front.clauses import Clauses, Item, bind_clauses
+from belvedere.sql.front.names import Names
+from belvedere.sql.front.parentheses import joins_in
+from belvedere.sql.front.sources import Answer
 from belvedere.sql.plan.aggregation import aggregated
-from belvedere.sql.plan.clauses import Clauses, Item, clauses_of
 from belvedere.sql.plan.conditions import columns_of
-from belvedere.sql.plan.context import Answer, Context
+from belvedere.sql.plan.context import Context, Planned
 from belvedere.sql.plan.identity import unique_on
 from belvedere.sql.plan.joining import check_bounded, from_and_where
-from belvedere.sql.plan.names import Names
 from belvedere.sql.plan.ranking import (
     bounded,
     first_rows,
@@ -40,10 +41,10 @@ _BOUNDED = (
 )
 
 
-def selected(query: exp.Select, context: Context) -> Answer:
+def selected(query: exp.Select, context: Context) -> Planned:
     refuse_ends(query)
     source = from_clause(query, context)
-    clauses = clauses_of(query, source.names)
+    clauses = bind_clauses(query, source.names)
     window = _window(clauses)
     where, memberships = where_clause(query, source.names, context)
     _refuse_outer(
@@ -67,7 +68,7 @@ def selected(query: exp.Select, context: Context) -> Answer:
     return _projected(relation, clauses.items, context)
 
 
-def related(node: exp.Subquery, context: Context) -> Answer:
+def related(node: exp.Subquery, context: Context) -> Planned:
     """A join in parentheses: one relation with the columns of all that stand in it, each under its
     own relation's name.
     """
@@ -223,7 +224,7 @@ def _taken(node: exp.Expr, clauses: Clauses) -> bool:
     )
 
 
-def _projected(relation: Relation, items: Sequence[Item], context: Context) -> Answer:
+def _projected(relation: Relation, items: Sequence[Item], context: Context) -> Planned:
     fields = tuple(context.fresh("", item.name) for item in items)
     texts = [text_of(item.node.unnest()) for item in items]
     ranking = relation.ranking

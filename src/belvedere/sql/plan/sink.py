@@ -20,7 +20,7 @@ from belvedere.operators.arrange import Arrange
 from belvedere.operators.select import IDENTITY
 from belvedere.operators.sinks import BagSink, KeyedSink
 from belvedere.sql.names import check_names
-from belvedere.sql.plan.context import Answer, Context
+from belvedere.sql.plan.context import Context, Planned
 from belvedere.sql.plan.joining import check_bounded
 from belvedere.sql.plan.nodes import WANTED
 from belvedere.sql.plan.relation import Relation, Value
@@ -40,7 +40,7 @@ class End:
     columns: tuple[int, ...]
 
 
-def ended(found: Answer, key: Sequence[str], context: Context) -> End:
+def ended(found: Planned, key: Sequence[str], context: Context) -> End:
     relation = check_bounded(found.relation)
     names = _distinct_names(found)
     values = [relation.known(f.text, context.label(f.text)) for f in found.fields]
@@ -106,7 +106,7 @@ def _index(
     return node, tuple(places.index(v.place) for v in values)
 
 
-def _places(found: Answer, parts: Sequence[frozenset[str]]) -> tuple[int, ...] | None:
+def _places(found: Planned, parts: Sequence[frozenset[str]]) -> tuple[int, ...] | None:
     """For each part the first output that is equal to it; None if one has no such output."""
     places = [
         next((i for i, f in enumerate(found.fields) if f.text in part), None) for part in parts
@@ -114,7 +114,7 @@ def _places(found: Answer, parts: Sequence[frozenset[str]]) -> tuple[int, ...] |
     return tuple(p for p in places if p is not None) if None not in places else None
 
 
-def _distinct_names(found: Answer) -> list[str]:
+def _distinct_names(found: Planned) -> list[str]:
     seen: set[str] = set()
     check_names("a column of the view", [f.name for f in found.fields])
     for field in found.fields:

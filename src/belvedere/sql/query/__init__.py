@@ -4,7 +4,7 @@
     translate(query, schemas)   DuckDB text, and the names and Spark types of the result
     run(translated, tables)     the result as an Arrow table
 
-A query is translated stage by stage (see `stage`). What has no translation with Spark's meaning
+Its names are bound in `sql.front`. A query is translated stage by stage (see `stage`). What has no translation with Spark's meaning
 raises `NotAnswered`.
 """
 
