@@ -20,6 +20,7 @@ from belvedere.sql.plan.aggregation import aggregated
 from belvedere.sql.plan.conditions import columns_of, uses
 from belvedere.sql.plan.context import Context
 from belvedere.sql.plan.join import Equality, joined
+from belvedere.sql.plan.refusal import is_membership
 from belvedere.sql.plan.relation import Branch, Relation
 
 
@@ -105,7 +106,4 @@ def membership(node: exp.Expr) -> tuple[exp.Expr, bool] | None:
     inner, negated = node.unnest(), False
     while isinstance(inner, exp.Not):
         inner, negated = inner.this.unnest(), not negated
-    is_one = isinstance(inner, exp.Exists) or (
-        isinstance(inner, exp.In) and inner.args.get("query") is not None
-    )
-    return (inner, negated) if is_one else None
+    return (inner, negated) if is_membership(inner) else None

@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from belvedere.errors import SqlError, Unsupported
 from belvedere.expressions import called, unknown, written_of
-from belvedere.sql.front.binding import text_of
+from belvedere.sql.front.binding import is_in_query, text_of
 from belvedere.sql.front.conjuncts import conjuncts
 from belvedere.sql.front.purpose import Clause, Purpose
 from belvedere.sql.understood import AGGREGATES, written_part
@@ -115,9 +115,7 @@ def refuse_ends(query: exp.Expr) -> None:
 
 
 def is_membership(node: exp.Expr) -> bool:
-    return isinstance(node, exp.Exists) or (
-        isinstance(node, exp.In) and node.args.get("query") is not None
-    )
+    return isinstance(node, exp.Exists) or is_in_query(node)
 
 
 def _refuse_subqueries(node: exp.Expr, clause: Clause) -> None:

@@ -12,11 +12,11 @@ from sqlglot import exp
 
 from belvedere.errors import SqlError
 from belvedere.expressions import Typed, cast_to, common_type
-from belvedere.sql.front.binding import parts_of, text_of
+from belvedere.sql.front.binding import is_in_query, parts_of, text_of
 from belvedere.sql.query.aggregation import normalised
 from belvedere.sql.query.context import Context
 from belvedere.sql.query.ordering import direction
-from belvedere.sql.query.refusal import NotAnswered, is_membership
+from belvedere.sql.query.refusal import NotAnswered
 from belvedere.sql.query.stage import Stage, column_of
 from belvedere.types import BOOLEAN, INT
 
@@ -32,7 +32,7 @@ def check_memberships(node: exp.Expr, tested: bool) -> None:
     """Refuse x IN (SELECT ...) where only its truth is not enough: there Spark's two values are not
     the three of SQL.
     """
-    if is_membership(node) and not tested:
+    if is_in_query(node) and not tested:
         raise NotAnswered(f"{text_of(node)} as a value", "test it in WHERE or CASE WHEN")
     if isinstance(node, exp.Query | exp.Exists):
         return
@@ -53,9 +53,9 @@ def with_subqueries(stage: Stage, nodes: Sequence[exp.Expr], context: Context) -
     found = [
         part
         for part in parts_of(nodes, exp.In, exp.Subquery, exp.Exists)
-        if is_membership(part) or not isinstance(part, exp.In)
+        if is_in_query(part) or not isinstance(part, exp.In)
     ]
-    lists = [part for part in parts_of(nodes, exp.In) if not is_membership(part)]
+    lists = [part for part in parts_of(nodes, exp.In) if not is_in_query(part)]
     inner = [operand for part in lists for operand in (part.this, *part.expressions)]
     inner += [part.this for part in found if isinstance(part, exp.In)]
     if inner:

@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from belvedere.errors import SqlError, Unsupported
 from belvedere.expressions import UnknownFunction, called, unknown, written_of
-from belvedere.sql.front.binding import text_of
+from belvedere.sql.front.binding import is_in_query, text_of
 from belvedere.sql.front.purpose import Clause, Purpose
 from belvedere.sql.understood import AGGREGATES, written_part
 
@@ -108,7 +108,7 @@ class _Query(Purpose):
     def value(self, node: exp.Expr) -> exp.Expr:
         """For x IN (SELECT ...) and its negation Spark gives FALSE where SQL has NULL."""
         inner = node.this if isinstance(node, exp.Not) else node
-        if not is_membership(inner.unnest()):
+        if not is_in_query(inner.unnest()):
             return node
         return exp.Coalesce(this=node, expressions=[exp.false()])
 
@@ -124,10 +124,6 @@ def _answered_elsewhere(error: Unsupported) -> SqlError:
             " answered here"
         )
     return NotAnswered(error.construct, error.instead)
-
-
-def is_membership(node: exp.Expr) -> bool:
-    return isinstance(node, exp.In) and node.args.get("query") is not None
 
 
 def is_in_spark(function: str) -> bool:
