@@ -28,7 +28,7 @@ from belvedere.sql.plan.context import Context
 from belvedere.sql.plan.queries import answer
 from belvedere.sql.plan.refusal import VIEW
 from belvedere.sql.plan.selects import related
-from belvedere.sql.plan.sink import ended
+from belvedere.sql.plan.sink import plan_sink
 from belvedere.sql.planned import PlannedView, TableInfo, ViewInfo
 from belvedere.sql.relation import condition_of, expression_of
 from belvedere.sql.understood import check
@@ -46,7 +46,7 @@ def plan_view(
     )
     try:
         check(query, VIEW)
-        end = ended(answer(query, context), key, context)
+        end = plan_sink(answer(query, context), key, context)
     except SqlError as error:
         raise reworded(error, context.labels, VIEW) from error
     checked = _checked(query, context) if context.ties or context.unused else select

@@ -4,8 +4,8 @@
     translate(query, schemas)   DuckDB text, and the names and Spark types of the result
     run(translated, tables)     the result as an Arrow table
 
-Names are bound in `sql.front`; what is bound is translated stage by stage (see `stage`). What has no
-translation with Spark's meaning raises `NotAnswered`.
+Names are bound in `sql.front`; what is bound is translated stage by stage (see `stage`). What has
+no translation with Spark's meaning raises `NotAnswered`.
 """
 
 from belvedere.sql.query.refusal import NotAnswered
