@@ -22,7 +22,7 @@ from belvedere.sql.front.binding import text_of
 from belvedere.sql.front.sources import ANTI, FULL, HALF, INNER, LEFT, RIGHT, SEMI, From
 from belvedere.sql.plan.conditions import Conjunct, columns_of, equality, placed, split
 from belvedere.sql.plan.context import Context
-from belvedere.sql.plan.join import Equality, joined
+from belvedere.sql.plan.join import Equality, plan_join
 from belvedere.sql.plan.membership import Membership
 from belvedere.sql.plan.order import join_order, without_equality
 from belvedere.sql.plan.ranking import bounded, unbounded
@@ -158,7 +158,7 @@ class _Joining:
             self.pool = others
         else:
             self.on[i] = others if kind == INNER else []
-        return joined(
+        return plan_join(
             kind, current, self.relations[i], on, conditions, self._needed(), self.context
         )
 

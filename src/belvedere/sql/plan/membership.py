@@ -19,7 +19,7 @@ from belvedere.sql.front.sources import ANTI, INNER, SEMI, JoinKind
 from belvedere.sql.plan.aggregation import aggregated
 from belvedere.sql.plan.conditions import columns_of, uses
 from belvedere.sql.plan.context import Context
-from belvedere.sql.plan.join import Equality, joined
+from belvedere.sql.plan.join import Equality, plan_join
 from belvedere.sql.plan.refusal import is_membership
 from belvedere.sql.plan.relation import Branch, Relation
 
@@ -55,7 +55,9 @@ class Membership:
     def applied(self, relation: Relation, needed: Iterable[str], context: Context) -> Relation:
         kind: JoinKind = ANTI if self.negated else SEMI
         if not (self.negated and self.operands and self._nullable(relation)):
-            return joined(kind, relation, self.relation, self.on, self.conditions, needed, context)
+            return plan_join(
+                kind, relation, self.relation, self.on, self.conditions, needed, context
+            )
         if self.correlated or self.operands > 1:
             raise Unsupported(
                 f"{self.text} over columns that can be NULL",
@@ -63,7 +65,7 @@ class Membership:
             )
         operand = self.on[0].left
         wanted = {**dict.fromkeys(needed), **columns_of([operand])}
-        found = joined(kind, relation, self.relation, self.on, (), wanted, context)
+        found = plan_join(kind, relation, self.relation, self.on, (), wanted, context)
         return self._with_nulls(found, operand, needed, context)
 
     def _nullable(self, relation: Relation) -> bool:
@@ -91,7 +93,7 @@ class Membership:
         }
         about = Relation((Branch(branch.node, facts),), counted.identity, counted.partition)
         context.labels.update({empty.text: "the subquery is empty", full.text: "it has no NULL"})
-        both = joined(
+        both = plan_join(
             INNER, found, about, [], [], [*needed, *columns_of([operand]), *facts], context
         )
         given = exp.Not(this=exp.Is(this=operand.copy(), expression=exp.Null()))
