@@ -22,7 +22,7 @@ from belvedere.sql.plan.context import Context
 from belvedere.sql.plan.identity import of_columns
 from belvedere.sql.plan.nodes import WANTED
 from belvedere.sql.plan.refusal import VIEW
-from belvedere.sql.plan.relation import Branch, Relation, Value, column
+from belvedere.sql.plan.relation import Branch, Relation, Value, column, sort_values
 from belvedere.types import BIGINT, SqlType
 
 _COUNTS = ("count_rows", "count", "count_distinct")
@@ -30,40 +30,43 @@ _EXACT_DIGITS = 28  # a 128-bit sum of so many digits holds ten thousand million
 _MISSING = "must stand in GROUP BY or inside an aggregate function"
 
 
-def aggregated(
+def plan_groups(
     relation: Relation, groups: Sequence[exp.Expr], calls: Sequence[exp.Expr], context: Context
 ) -> Relation:
     """One row per group, or the one row of all; its values are the groups and the calls."""
     groups = list({text_of(group): group for group in groups}.values())
     by = [relation.value(group, context.words(group)) for group in groups]
     asked = [_Asked.of(call, relation, context) for call in calls]
-    leaf = by + _sorted([part for a in asked for part in a.parts])
+    leaf = [*by, *sort_values(part for a in asked for part in a.parts)]
     for a in asked:
         a.place(leaf, len(by))
     arguments = _arguments(asked)
-    made = {a.text: a.call(arguments, context) for a in asked}
-    ordered = sorted(set(made.values()), key=lambda c: (c.argument, c.function))
-    keys = [tuple(range(len(by)))] if by else []
-    keys += [
-        (*range(len(by)), *a.inputs, *([IDENTITY] if a.by_row else []))
-        for a in arguments
-        if a.ordered
-    ]
-    below = context.nodes.feed(relation, leaf, keys)
-    operator = Aggregate(
-        WANTED, tuple(g.type for g in by), tuple(arguments), tuple(ordered), WANTED
-    )
+    made = {a.text: a.call(arguments) for a in asked}
+    # Equal calls are one, and stand in an order that does not depend on the query.
+    results = sorted(set(made.values()), key=lambda c: (c.argument, c.function))
+    below = context.nodes.feed(relation, leaf, _record_keys(len(by), arguments))
+    types = tuple(g.type for g in by)
+    operator = Aggregate(WANTED, types, tuple(arguments), tuple(results), WANTED)
     node = context.nodes.add(operator, (below,))
-    values = {
-        text_of(g): column(i, v.type, v.nullable)
-        for i, (g, v) in enumerate(zip(groups, by, strict=True))
-    }
+    texts = [text_of(group) for group in groups]
+    values = {t: column(i, by[i].type, by[i].nullable) for i, t in enumerate(texts)}
     for text, call in made.items():
-        values[text] = column(
-            len(by) + ordered.index(call), call.type, call.function not in _COUNTS
-        )
-    identity = of_columns([(text_of(g), v.type) for g, v in zip(groups, by, strict=True)])
+        number = len(by) + results.index(call)
+        values[text] = column(number, call.type, call.function not in _COUNTS)
+    identity = of_columns(list(zip(texts, types, strict=True)))
     return Relation((Branch(node, values),), identity, identity.parts, missing=_MISSING)
+
+
+def _record_keys(groups: int, arguments: Sequence[Argument]) -> list[tuple[int, ...]]:
+    """The keys of the records that are kept: the group, and with it the values of an argument that
+    are kept in order, each with its row where rows are told apart.
+    """
+    group = tuple(range(groups))
+    keys = [group] if group else []
+    for argument in arguments:
+        if argument.ordered:
+            keys.append((*group, *argument.inputs, *([IDENTITY] if argument.by_row else [])))
+    return keys
 
 
 class _Asked:
@@ -84,18 +87,13 @@ class _Asked:
         places = {value.place: first + i for i, value in enumerate(leaf[first:])}
         self.inputs = tuple(places[part.place] for part in self.parts)
 
-    def call(self, arguments: Sequence[Argument], context: Context) -> Call:
+    def call(self, arguments: Sequence[Argument]) -> Call:
         if self.function == "count_rows":
             return Call(self.function, -1, BIGINT)
         number = next(i for i, a in enumerate(arguments) if a.inputs == self.inputs)
         kind = self.parts[0].type
         result = BIGINT if self.function in _COUNTS else aggregate_type(self.function, kind)
         return Call(self.function, number, result, kind)
-
-
-def _sorted(values: Sequence[Value]) -> list[Value]:
-    """Each value once."""
-    return sorted({value.place: value for value in values}.values(), key=lambda v: v.place)
 
 
 def _arguments(asked: Sequence[_Asked]) -> list[Argument]:

@@ -34,7 +34,16 @@ from belvedere.sql.front.sources import ANTI, FULL, HALF, INNER, LEFT, RIGHT, SE
 from belvedere.sql.plan.context import Context
 from belvedere.sql.plan.identity import joined_identity, unique_on
 from belvedere.sql.plan.nodes import WANTED
-from belvedere.sql.plan.relation import Branch, Identity, Relation, Test, Value, column, conjunction
+from belvedere.sql.plan.relation import (
+    Branch,
+    Identity,
+    Relation,
+    Test,
+    Value,
+    column,
+    conjunction,
+    sort_values,
+)
 from belvedere.types import BOOLEAN, DOUBLE, SqlType
 
 
@@ -274,10 +283,8 @@ def _kept(
         t for t in inside if t not in key
     ]
     rest = [t for t in dict.fromkeys(texts) if t in side.relation]
-    values = {(v := side.relation.known(t, context.label(t))).place: v for t in rest}
-    return replace(
-        side, rest=tuple(rest), values=tuple(sorted(values.values(), key=lambda v: v.place))
-    )
+    values = sort_values(side.relation.known(t, context.label(t)) for t in rest)
+    return replace(side, rest=tuple(rest), values=tuple(values))
 
 
 def _without_nulls(side: Side, null_safe: Sequence[bool]) -> Side:

@@ -25,7 +25,7 @@ from belvedere.sql.plan.context import Context
 from belvedere.sql.plan.join import Equality, plan_join
 from belvedere.sql.plan.membership import Membership
 from belvedere.sql.plan.order import join_order, without_equality
-from belvedere.sql.plan.ranking import bounded, unbounded
+from belvedere.sql.plan.ranking import plan_bound, unbounded
 from belvedere.sql.plan.relation import Relation
 
 
@@ -116,7 +116,7 @@ class _Joining:
         if relation.ranking is None:
             relation = self.context.nodes.settled(relation, self._needed(*own), self.context.label)
         else:
-            relation, own = bounded(relation, own, self._needed(), self.context)
+            relation, own = plan_bound(relation, own, self._needed(), self.context)
         relation = relation.tested(own, self.context.words)
         if i not in self.filled and kind not in HALF:
             for membership in [m for m in self.memberships if m.uses(self.places) == {i}]:

@@ -16,7 +16,7 @@ from sqlglot import exp
 
 from belvedere.errors import Unsupported
 from belvedere.sql.front.sources import ANTI, INNER, SEMI, JoinKind
-from belvedere.sql.plan.aggregation import aggregated
+from belvedere.sql.plan.aggregation import plan_groups
 from belvedere.sql.plan.conditions import columns_of, uses
 from belvedere.sql.plan.context import Context
 from belvedere.sql.plan.join import Equality, plan_join
@@ -82,7 +82,7 @@ class Membership:
         and whether it has a NULL.
         """
         rows, values = exp.Count(this=exp.Star()), exp.Count(this=self.on[0].right.copy())
-        counted = aggregated(self.relation, [], [rows, values], context)
+        counted = plan_groups(self.relation, [], [rows, values], context)
         empty, full = context.fresh("", "empty"), context.fresh("", "without NULL")
         zero = exp.EQ(this=rows.copy(), expression=exp.Literal.number(0))
         whole = exp.EQ(this=rows.copy(), expression=values.copy())

@@ -14,7 +14,7 @@ from belvedere.sql.front.parentheses import is_parenthesised
 from belvedere.sql.front.sources import Answer
 from belvedere.sql.plan.context import Context, Planned
 from belvedere.sql.plan.joining import check_bounded
-from belvedere.sql.plan.ranking import first_rows, limit_of, make_total, ordering
+from belvedere.sql.plan.ranking import limit_of, make_total, ordering, plan_first_rows
 from belvedere.sql.plan.refusal import VIEW, refuse_ends
 from belvedere.sql.plan.selects import selected
 from belvedere.sql.plan.set_operations import combined
@@ -74,7 +74,7 @@ def _first(query: exp.Expr, found: Planned, context: Context) -> Planned:
     )
     return Answer(
         found.fields,
-        first_rows(
+        plan_first_rows(
             relation, [], ordering(keys, relation, context), texts, limit_of(query), "", context
         ),
     )

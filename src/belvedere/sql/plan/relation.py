@@ -27,6 +27,7 @@ from belvedere.sql.plan.refusal import VIEW
 from belvedere.types import INT, SqlType
 
 _PLAIN = re.compile(r'"c(\d+)"')
+Place = tuple[tuple[int, str], ...]  # what a value is, branch by branch
 _ROW_NUMBER = Typed("", INT)  # a value that is not computed yet
 
 
@@ -83,7 +84,7 @@ class Value:
         return any(v.nullable for v in self.each)
 
     @property
-    def place(self) -> tuple[tuple[int, str], ...]:
+    def place(self) -> Place:
         """Two queries list their columns in this order: columns of the node by number, then
         expressions by text.
         """
@@ -181,6 +182,11 @@ class Relation:
                 dict.fromkeys(text for text, _ in over_values(node, values.get, self.missing)[1])
             )
         return found
+
+
+def sort_values(values: Iterable[Value]) -> list[Value]:
+    """Each value once, in an order that does not depend on the query (`Value.place`)."""
+    return sorted({v.place: v for v in values}.values(), key=lambda v: v.place)
 
 
 def number_of(value: Typed) -> int:

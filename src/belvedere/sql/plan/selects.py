@@ -16,17 +16,17 @@ from belvedere.sql.front.clauses import Clauses, Item, bind_clauses
 from belvedere.sql.front.names import Names
 from belvedere.sql.front.parentheses import joins_in
 from belvedere.sql.front.sources import Answer
-from belvedere.sql.plan.aggregation import aggregated
+from belvedere.sql.plan.aggregation import plan_groups
 from belvedere.sql.plan.conditions import columns_of
 from belvedere.sql.plan.context import Context, Planned
 from belvedere.sql.plan.identity import unique_on
 from belvedere.sql.plan.joining import check_bounded, from_and_where
 from belvedere.sql.plan.ranking import (
-    bounded,
-    first_rows,
     limit_of,
     make_total,
     ordering,
+    plan_bound,
+    plan_first_rows,
     unbounded,
 )
 from belvedere.sql.plan.refusal import refuse_ends
@@ -54,7 +54,7 @@ def selected(query: exp.Select, context: Context) -> Planned:
     relation = from_and_where(source, where, memberships, clauses.over_rows, context)
     nameable: Nameable = source.names.nameable()
     if clauses.grouped:
-        relation = aggregated(relation, [g.node for g in clauses.groups], clauses.calls, context)
+        relation = plan_groups(relation, [g.node for g in clauses.groups], clauses.calls, context)
         nameable = [(g.written.copy(), text_of(g.node)) for g in clauses.groups]
         relation = relation.tested(clauses.having, context.words)
     if window is not None:
@@ -160,7 +160,7 @@ def _numbered(
     if not clauses.qualify:
         return numbered
     above = numbered.used([*(i.node for i in clauses.items), *(key.this for key in clauses.order)])
-    first, others = bounded(numbered, clauses.qualify, above, context)
+    first, others = plan_bound(numbered, clauses.qualify, above, context)
     return first.tested(others, context.words)
 
 
@@ -187,7 +187,7 @@ def _distinct(relation: Relation, clauses: Clauses, context: Context) -> tuple[R
         v.type != DOUBLE for v in values
     ):
         return relation, names
-    groups = aggregated(relation, nodes, [], context)
+    groups = plan_groups(relation, nodes, [], context)
     return replace(groups, missing="must be an output, because of SELECT DISTINCT"), names
 
 
@@ -207,7 +207,7 @@ def _limited(
         seen,
         context,
     )
-    return first_rows(
+    return plan_first_rows(
         relation, [], ordering(clauses.order, relation, context), seen, limit_of(query), "", context
     )
 

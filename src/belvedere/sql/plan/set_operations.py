@@ -17,7 +17,7 @@ from belvedere.operators.set_operation import SetOperation
 from belvedere.sql.front.binding import Field
 from belvedere.sql.front.combining import Word, check_widths, column_type, keeps_copies, word_of
 from belvedere.sql.front.sources import Answer
-from belvedere.sql.plan.aggregation import aggregated
+from belvedere.sql.plan.aggregation import plan_groups
 from belvedere.sql.plan.context import Context, Planned
 from belvedere.sql.plan.identity import of_columns
 from belvedere.sql.plan.joining import check_bounded
@@ -91,7 +91,7 @@ def _cast(side: Planned, fields: Sequence[Field], kinds: Sequence[SqlType | None
 
 def _distinct(rows: Planned, context: Context) -> Planned:
     return Answer(
-        rows.fields, aggregated(rows.relation, [f.bound for f in rows.fields], [], context)
+        rows.fields, plan_groups(rows.relation, [f.bound for f in rows.fields], [], context)
     )
 
 

@@ -23,7 +23,7 @@ from belvedere.sql.names import check_names
 from belvedere.sql.plan.context import Context, Planned
 from belvedere.sql.plan.joining import check_bounded
 from belvedere.sql.plan.nodes import WANTED
-from belvedere.sql.plan.relation import Relation, Value
+from belvedere.sql.plan.relation import Relation, Value, sort_values
 from belvedere.types import DOUBLE, Column, Schema, SqlType
 
 
@@ -135,7 +135,7 @@ def _plan_index(view: _Columns, context: Context) -> End:
     keys = [view.values[i] for i in dict.fromkeys(view.named)]
     known = {v.place for v in keys}
     rest = [v for v in view.values if v.place not in known]
-    kept = [*keys, *sorted(rest, key=lambda v: v.place)]
+    kept = [*keys, *sort_values(rest)]
     below = context.nodes.feed(view.relation, kept, [(*range(len(keys)), IDENTITY)])
     operator = Arrange(WANTED, tuple(v.type for v in kept), len(keys))
     node = context.nodes.add(operator, (below,), view.named == view.partition)
