@@ -27,7 +27,7 @@ from belvedere.sql.names import quoted_in
 from belvedere.sql.plan.context import Context
 from belvedere.sql.plan.queries import answer
 from belvedere.sql.plan.refusal import VIEW
-from belvedere.sql.plan.selects import related
+from belvedere.sql.plan.selects import plan_parentheses
 from belvedere.sql.plan.sink import plan_sink
 from belvedere.sql.planned import PlannedView, TableInfo, ViewInfo
 from belvedere.sql.relation import condition_of, expression_of
@@ -42,7 +42,10 @@ def plan_view(
 ) -> PlannedView:
     query = parse(select)
     context = Context(
-        {t.name.lower(): t for t in tables}, {v.name.lower(): v for v in views}, answer, related
+        {t.name.lower(): t for t in tables},
+        {v.name.lower(): v for v in views},
+        answer,
+        plan_parentheses,
     )
     try:
         check(query, VIEW)

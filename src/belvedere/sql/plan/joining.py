@@ -105,23 +105,36 @@ class _Joining:
 
     def _push(self, i: int) -> None:
         """Test below all joins what refers to this relation alone."""
-        kind = self.kinds[i]
-        own: list[exp.Expr] = []
-        if kind in (LEFT, SEMI, ANTI) or (kind == INNER and 0 < i <= self.strict):
-            own, self.on[i] = _alone(self.on[i], i)
-        if i not in self.filled and kind not in HALF:
-            more, self.pool = split(self.pool, [i]) if i == 0 else _alone(self.pool, i)
-            own += more
+        own = self._own_conditions(i)
         relation = self.relations[i]
         if relation.ranking is None:
             relation = self.context.nodes.settled(relation, self._needed(*own), self.context.label)
         else:
             relation, own = plan_bound(relation, own, self._needed(), self.context)
         relation = relation.tested(own, self.context.words)
-        if i not in self.filled and kind not in HALF:
+        if self._is_given(i):
             for membership in [m for m in self.memberships if m.uses(self.places) == {i}]:
                 relation = self._member(relation, membership)
         self.relations[i] = relation
+
+    def _is_given(self, i: int) -> bool:
+        """Whether the rows of this relation stand in the result as they are: a condition of WHERE
+        on it alone may then be tested below the joins.
+        """
+        return i not in self.filled and self.kinds[i] not in HALF
+
+    def _own_conditions(self, i: int) -> list[exp.Expr]:
+        """The conditions on this relation alone that may be tested below, taken out of ON and
+        WHERE; those on nothing at all go with the first relation.
+        """
+        own: list[exp.Expr] = []
+        kind = self.kinds[i]
+        if kind in (LEFT, SEMI, ANTI) or (kind == INNER and 0 < i <= self.strict):
+            own, self.on[i] = _alone(self.on[i], i)
+        if self._is_given(i):
+            more, self.pool = split(self.pool, [i]) if i == 0 else _alone(self.pool, i)
+            own += more
+        return own
 
     def _member(self, relation: Relation, membership: Membership) -> Relation:
         self.memberships = [m for m in self.memberships if m is not membership]
@@ -143,24 +156,30 @@ class _Joining:
         return any(equality(c.node, done, [i], self.places) for c in self.pool)
 
     def _join(self, current: Relation, i: int, done: set[int]) -> Relation:
+        """One more relation; its equalities are the key of the join.
+
+        What else ON says is a condition of the join, if that is not inner; else it is tested above.
+        """
         kind = self.kinds[i]
         if kind == RIGHT:
             below, self.on[i] = split(self.on[i], done)
             current = current.tested(below, self.context.words)
-        conjuncts = self.pool if kind == INNER and i > self.strict else self.on[i]
-        found = [(c, equality(c.node, done, [i], self.places)) for c in conjuncts]
+        pooled = kind == INNER and i > self.strict
+        found = [
+            (c, equality(c.node, done, [i], self.places))
+            for c in (self.pool if pooled else self.on[i])
+        ]
         on = [self._equality(i, c, e) for c, e in found if e is not None]
         others = [c for c, e in found if e is None]
         if not on:
             raise without_equality()
-        conditions = [] if kind == INNER else [c.node for c in others]
-        if kind == INNER and i > self.strict:
+        if pooled:
             self.pool = others
         else:
             self.on[i] = others if kind == INNER else []
-        return plan_join(
-            kind, current, self.relations[i], on, conditions, self._needed(), self.context
-        )
+        conditions = [c.node for c in others] if kind != INNER else []
+        right = self.relations[i]
+        return plan_join(kind, current, right, on, conditions, self._needed(), self.context)
 
     def _equality(self, i: int, conjunct: Conjunct, found: Equality) -> Equality:
         """With the column that USING makes of its two sides."""

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from belvedere.errors import Unsupported
+from belvedere.sql.front.binding import Field
 from belvedere.sql.front.sources import ANTI, INNER, SEMI, JoinKind
 from belvedere.sql.plan.aggregation import plan_groups
 from belvedere.sql.plan.conditions import columns_of, uses
@@ -76,31 +77,33 @@ class Membership:
         )
 
     def _with_nulls(
-        self, found: Relation, operand: exp.Expr, needed: Iterable[str], context: Context
+        self, rows: Relation, operand: exp.Expr, needed: Iterable[str], context: Context
     ) -> Relation:
         """What SQL says about NULLs, by a join with one row that says whether the subquery is empty
         and whether it has a NULL.
         """
+        about, empty, full = self._facts(context)
+        wanted = [*needed, *columns_of([operand]), empty.text, full.text]
+        both = plan_join(INNER, rows, about, [], [], wanted, context)
+        given = exp.Not(this=exp.Is(this=operand.copy(), expression=exp.Null()))
+        decided = exp.Paren(this=exp.And(this=given, expression=full.bound))
+        return both.tested([exp.Or(this=empty.bound, expression=decided)], context.words)
+
+    def _facts(self, context: Context) -> tuple[Relation, Field, Field]:
+        """One row about the subquery, and its two columns: it is empty, it has no NULL."""
         rows, values = exp.Count(this=exp.Star()), exp.Count(this=self.on[0].right.copy())
         counted = plan_groups(self.relation, [], [rows, values], context)
-        empty, full = context.fresh("", "empty"), context.fresh("", "without NULL")
-        zero = exp.EQ(this=rows.copy(), expression=exp.Literal.number(0))
-        whole = exp.EQ(this=rows.copy(), expression=values.copy())
-        branch = counted.branches[0]
-        facts = {
-            empty.text: counted.value(zero, "").each[0],
-            full.text: counted.value(whole, "").each[0],
+        tests = {
+            "the subquery is empty": exp.EQ(this=rows.copy(), expression=exp.Literal.number(0)),
+            "it has no NULL": exp.EQ(this=rows.copy(), expression=values.copy()),
         }
-        about = Relation((Branch(branch.node, facts),), counted.identity, counted.partition)
-        context.labels.update({empty.text: "the subquery is empty", full.text: "it has no NULL"})
-        both = plan_join(
-            INNER, found, about, [], [], [*needed, *columns_of([operand]), *facts], context
-        )
-        given = exp.Not(this=exp.Is(this=operand.copy(), expression=exp.Null()))
-        keep = exp.Or(
-            this=empty.bound, expression=exp.Paren(this=exp.And(this=given, expression=full.bound))
-        )
-        return both.tested([keep], context.words)
+        empty, full = (context.fresh("", words) for words in tests)
+        facts = {
+            field.text: counted.value(test, "").each[0]
+            for field, test in zip((empty, full), tests.values(), strict=True)
+        }
+        branch = Branch(counted.branches[0].node, facts)
+        return Relation((branch,), counted.identity, counted.partition), empty, full
 
 
 def membership(node: exp.Expr) -> tuple[exp.Expr, bool] | None:

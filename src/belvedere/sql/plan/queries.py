@@ -16,8 +16,8 @@ from belvedere.sql.plan.context import Context, Planned
 from belvedere.sql.plan.joining import check_bounded
 from belvedere.sql.plan.ranking import limit_of, make_total, ordering, plan_first_rows
 from belvedere.sql.plan.refusal import VIEW, refuse_ends
-from belvedere.sql.plan.selects import selected
-from belvedere.sql.plan.set_operations import combined
+from belvedere.sql.plan.selects import plan_select
+from belvedere.sql.plan.set_operations import plan_set_operation
 from belvedere.sql.plan.sources import plan_definition
 
 
@@ -47,10 +47,10 @@ def _check(cte: exp.Expr, context: Context) -> None:
 
 def _answer(query: exp.Expr, context: Context) -> Planned:
     if isinstance(query, exp.Select):
-        return selected(query, context)
+        return plan_select(query, context)
     if isinstance(query, exp.SetOperation):
         refuse_ends(query)
-        return _first(query, combined(query, context), context)
+        return _first(query, plan_set_operation(query, context), context)
     if isinstance(query, exp.Subquery) and not is_parenthesised(query):
         refuse_ends(query)
         return _first(query, answer(query.this, context), context)

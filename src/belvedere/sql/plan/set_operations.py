@@ -27,10 +27,10 @@ from belvedere.sql.plan.relation import Branch, Relation, column
 from belvedere.types import SqlType
 
 
-def combined(query: exp.SetOperation, context: Context) -> Planned:
+def plan_set_operation(query: exp.SetOperation, context: Context) -> Planned:
     word = word_of(query, VIEW)
     if word == "UNION":
-        rows = _united(query, context)
+        rows = _unite(query, context)
         return rows if keeps_copies(query) else _distinct(rows, context)
     fields, sides = _sides(
         word,
@@ -38,10 +38,10 @@ def combined(query: exp.SetOperation, context: Context) -> Planned:
         context.answer(query.expression, context),
         context,
     )
-    return _compared(word, keeps_copies(query), fields, sides, context)
+    return _compare(word, keeps_copies(query), fields, sides, context)
 
 
-def _united(query: exp.SetOperation, context: Context) -> Planned:
+def _unite(query: exp.SetOperation, context: Context) -> Planned:
     """All rows of both sides.
 
     What UNION on the left would take out is left in if this query takes it out anyway.
@@ -51,7 +51,7 @@ def _united(query: exp.SetOperation, context: Context) -> Planned:
         left.args.get(n) for n in ("with_", "order", "limit", "offset", "by_name")
     )
     first = (
-        _united(left, context)
+        _unite(left, context)
         if nested and not keeps_copies(query)
         else context.answer(left, context)
     )
@@ -95,24 +95,21 @@ def _distinct(rows: Planned, context: Context) -> Planned:
     )
 
 
-def _compared(
-    word: str, copies: bool, fields: tuple[Field, ...], sides: Sequence[Relation], context: Context
+def _compare(
+    word: Word, copies: bool, fields: tuple[Field, ...], sides: Sequence[Relation], context: Context
 ) -> Planned:
-    values = [[side.known(f.text, f.name) for f in fields] for side in sides]
-    types = tuple(v.type for v in values[0])
-    key = tuple(range(len(types)))
-    below = [
-        context.nodes.feed(side, columns, [key])
-        for side, columns in zip(sides, values, strict=True)
-    ]
-    node = context.nodes.add(
-        SetOperation(WANTED, types, word.lower(), copies), (below[0], below[1])
-    )
-    nullable = [
-        a.nullable or (word == "INTERSECT" and b.nullable) for a, b in zip(*values, strict=True)
-    ]
-    outputs = {f.text: column(i, types[i], nullable[i]) for i, f in enumerate(fields)}
+    """INTERSECT and EXCEPT, by an operator that counts the rows of both sides."""
+    left, right = ([side.known(f.text, f.name) for f in fields] for side in sides)
+    types = tuple(value.type for value in left)
+    key = [tuple(range(len(types)))]
+    below = context.nodes.feed(sides[0], left, key), context.nodes.feed(sides[1], right, key)
+    operator = SetOperation(WANTED, types, word.lower(), copies)
+    node = context.nodes.add(operator, below)
+    outputs = {}
+    for i, (field, a, b) in enumerate(zip(fields, left, right, strict=True)):
+        nullable = a.nullable or (word == "INTERSECT" and b.nullable)
+        outputs[field.text] = column(i, types[i], nullable)
     identity = of_columns([(f.text, kind) for f, kind in zip(fields, types, strict=True)])
-    return Answer(
-        fields, Relation((Branch(node, outputs),), None if copies else identity, identity.parts)
-    )
+    # Copies of a row are told apart by their numbers, which are no columns.
+    rows = Relation((Branch(node, outputs),), None if copies else identity, identity.parts)
+    return Answer(fields, rows)

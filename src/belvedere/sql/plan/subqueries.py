@@ -119,16 +119,22 @@ class _Subquery:
         outputs = [item.node for item in bind_items(query, source.names)] if self.operands else []
         conditions, nested = where_clause(query, source.names, self.context)
         on, others, own = self._sorted(placed(conditions, source.places), source)
-        joins = [c for j in source.joined for c in placed(j.on, source.places)]
-        if any(OUTER in c.uses for c in [*placed(outputs, source.places), *joins]) or any(
-            OUTER in m.uses(source.places) for m in nested
-        ):
-            raise self._refused()
+        self._check_inside(outputs, nested, source)
         if not self.operands and not on:
             raise without_equality() if others else self._unconnected()
         above = [*outputs, *(e.right for e in on), *_inside(others, source)]
         relation = from_and_where(source, own, nested, above, self.context)
         return self._made(relation, outputs, on, [c.node for c in others])
+
+    def _check_inside(
+        self, outputs: Sequence[exp.Expr], nested: Sequence[Membership], source: From[Relation]
+    ) -> None:
+        """Outputs, joins and subqueries of the subquery may not refer to the query around."""
+        places = source.places
+        joins = [condition for joined in source.joined for condition in joined.on]
+        used = [c.uses for c in placed([*outputs, *joins], places)]
+        if any(OUTER in uses for uses in [*used, *(m.uses(places) for m in nested)]):
+            raise self._refused()
 
     def _sorted(
         self, conditions: Sequence[Conjunct], source: From[Relation]

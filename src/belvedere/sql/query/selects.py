@@ -63,23 +63,20 @@ def _project(query: exp.Select, stage: Stage, clauses: Clauses, context: Context
     """The outputs c0, c1, ..., in order if there is one."""
     _refuse_distinct_on(query)
     values = [stage.lower(item.node) for item in clauses.items]
-    outputs = tuple(
-        Output(item.name, value.type, f"c{i}")
-        for i, (item, value) in enumerate(zip(clauses.items, values, strict=True))
-    )
-    columns = [
-        f"{normalised(v) if clauses.distinct else v.sql} AS c{i}" for i, v in enumerate(values)
-    ]
+    texts = [normalised(v) if clauses.distinct else v.sql for v in values]
+    columns = [f"{sql} AS c{i}" for i, sql in enumerate(texts)]
+    named = zip(clauses.items, values, strict=True)
+    outputs = tuple(Output(item.name, v.type, f"c{i}") for i, (item, v) in enumerate(named))
     if not clauses.order:
         return Text(_select(columns, clauses, stage) + limits(query), outputs)
     alias = context.alias()
     known = {
-        text_of(item.node): column_of(f"{alias}.c{i}", value.type)
-        for i, (item, value) in enumerate(zip(clauses.items, values, strict=True))
+        text_of(item.node): column_of(f"{alias}.{output.column}", output.type)
+        for item, output in zip(clauses.items, outputs, strict=True)
     }
     keys, hidden = _sort(stage, clauses, known, alias)
-    names = ", ".join(f"{alias}.{o.column}" for o in outputs)
     inner = _select([*columns, *hidden], clauses, stage)
+    names = ", ".join(f"{alias}.{o.column}" for o in outputs)
     order = f"ORDER BY {', '.join(keys)}{limits(query)}"
     return Text(f"SELECT {names} FROM ({inner}) AS {alias} {order}", outputs)
 
