@@ -4,12 +4,30 @@ from __future__ import annotations
 
 import ast
 
-from tests.house import ALIKE, Function, copies, cycles, likeness, report, sql_modules, tokens_of
+from tests.house import (
+    ALIKE,
+    Function,
+    copies,
+    cycles,
+    functions,
+    likeness,
+    report,
+    sql_modules,
+    tokens_of,
+)
 from tests.test_conventions import none_of, python_files
+
+MOST_NODES = 300
 
 
 def test_no_modules_need_each_other_while_they_are_loaded() -> None:
     none_of((" - ".join(ring) for ring in cycles()), "one of them must not know the other")
+
+
+def test_no_function_of_the_front_end_and_of_planning_is_dense() -> None:
+    names = [name for name in sql_modules() if name.startswith(("sql.front", "sql.plan"))]
+    dense = [f for f in functions(names) if f.nodes > MOST_NODES]
+    none_of((f"{f.name} has {f.nodes} syntax nodes" for f in dense), "name its steps")
 
 
 def function(text: str) -> Function:

@@ -7,12 +7,12 @@ queries that ask for the same in another order share one operator.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from sqlglot import exp
 
 from belvedere.errors import Unsupported
-from belvedere.expressions import aggregate_type
+from belvedere.expressions import Typed, aggregate_type
 from belvedere.operators.aggregate import Aggregate, Argument
 from belvedere.operators.results import Call
 from belvedere.operators.select import IDENTITY
@@ -34,27 +34,38 @@ def plan_groups(
     relation: Relation, groups: Sequence[exp.Expr], calls: Sequence[exp.Expr], context: Context
 ) -> Relation:
     """One row per group, or the one row of all; its values are the groups and the calls."""
-    groups = list({text_of(group): group for group in groups}.values())
-    by = [relation.value(group, context.words(group)) for group in groups]
+    by = {text_of(group): relation.value(group, context.words(group)) for group in groups}
     asked = [_Asked.of(call, relation, context) for call in calls]
-    leaf = [*by, *sort_values(part for a in asked for part in a.parts)]
+    leaf = [*by.values(), *sort_values(part for a in asked for part in a.parts)]
     for a in asked:
         a.place(leaf, len(by))
     arguments = _arguments(asked)
     made = {a.text: a.call(arguments) for a in asked}
-    # Equal calls are one, and stand in an order that does not depend on the query.
-    results = sorted(set(made.values()), key=lambda c: (c.argument, c.function))
+    results = _sorted_calls(made.values())
+    types = tuple(value.type for value in by.values())
     below = context.nodes.feed(relation, leaf, _record_keys(len(by), arguments))
-    types = tuple(g.type for g in by)
     operator = Aggregate(WANTED, types, tuple(arguments), tuple(results), WANTED)
-    node = context.nodes.add(operator, (below,))
-    texts = [text_of(group) for group in groups]
-    values = {t: column(i, by[i].type, by[i].nullable) for i, t in enumerate(texts)}
+    branch = Branch(context.nodes.add(operator, (below,)), _outputs(by, made, results))
+    identity = of_columns(list(zip(by, types, strict=True)))
+    return Relation((branch,), identity, identity.parts, missing=_MISSING)
+
+
+def _sorted_calls(calls: Iterable[Call]) -> list[Call]:
+    """Each call once, in an order that does not depend on the query."""
+    return sorted(set(calls), key=lambda call: (call.argument, call.function))
+
+
+def _outputs(
+    by: Mapping[str, Value], made: Mapping[str, Call], results: Sequence[Call]
+) -> dict[str, Typed]:
+    """The columns of the result: the groups, then the calls; of no rows a count is 0, and all else
+    NULL.
+    """
+    values = {text: column(i, v.type, v.nullable) for i, (text, v) in enumerate(by.items())}
     for text, call in made.items():
         number = len(by) + results.index(call)
         values[text] = column(number, call.type, call.function not in _COUNTS)
-    identity = of_columns(list(zip(texts, types, strict=True)))
-    return Relation((Branch(node, values),), identity, identity.parts, missing=_MISSING)
+    return values
 
 
 def _record_keys(groups: int, arguments: Sequence[Argument]) -> list[tuple[int, ...]]:

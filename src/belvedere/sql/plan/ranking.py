@@ -81,15 +81,17 @@ def plan_first_rows(
     kept = {text: relation.known(text, context.label(text)) for text in keep}
     leaf = _leaf(partition, order, list(kept.values()))
     below = context.nodes.feed(relation, leaf.columns, [(*range(leaf.key), IDENTITY)])
-    types = tuple(v.type for v in leaf.columns)
-    rows = Arrange(WANTED, types, len(partition), leaf.descending)
-    arranged = context.nodes.add(rows, (below,))
-    node = context.nodes.add(TopK(rows, limit, bool(rank)), ((arranged,),), local=True)
+    node = _add_topk(TopK(leaf.arrange(len(partition)), limit, bool(rank)), below, context)
     values = {text: column(leaf.places[v.place], v.type, v.nullable) for text, v in kept.items()}
     if rank:
         values[rank] = column(len(leaf.columns), INT, False)
     by = tuple(relation.equal(v) if v.type != DOUBLE else frozenset[str]() for v in partition)
     return Relation((Branch(node, values),), relation.identity, by, missing=relation.missing)
+
+
+def _add_topk(operator: TopK, below: tuple[int, ...], context: Context) -> int:
+    arranged = context.nodes.add(operator.rows, (below,))
+    return context.nodes.add(operator, ((arranged,),), local=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +105,10 @@ class _Leaf:
     key: int
     descending: tuple[bool, ...]
     places: Mapping[Place, int]
+
+    def arrange(self, partition: int) -> Arrange:
+        """The operator that keeps them, under as many columns of the partition."""
+        return Arrange(WANTED, tuple(v.type for v in self.columns), partition, self.descending)
 
 
 def _leaf(partition: Sequence[Value], order: Order, kept: Sequence[Value]) -> _Leaf:

@@ -105,11 +105,12 @@ def _compare(
     below = context.nodes.feed(sides[0], left, key), context.nodes.feed(sides[1], right, key)
     operator = SetOperation(WANTED, types, word.lower(), copies)
     node = context.nodes.add(operator, below)
+    texts = [f.text for f in fields]
     outputs = {}
-    for i, (field, a, b) in enumerate(zip(fields, left, right, strict=True)):
+    for i, (a, b) in enumerate(zip(left, right, strict=True)):
         nullable = a.nullable or (word == "INTERSECT" and b.nullable)
-        outputs[field.text] = column(i, types[i], nullable)
-    identity = of_columns([(f.text, kind) for f, kind in zip(fields, types, strict=True)])
+        outputs[texts[i]] = column(i, types[i], nullable)
+    identity = of_columns(list(zip(texts, types, strict=True)))
     # Copies of a row are told apart by their numbers, which are no columns.
     rows = Relation((Branch(node, outputs),), None if copies else identity, identity.parts)
     return Answer(fields, rows)

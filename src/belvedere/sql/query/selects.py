@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from belvedere.expressions import Typed
 from belvedere.sql.front.binding import text_of
 from belvedere.sql.front.clauses import Clauses, bind_clauses, bind_where
 from belvedere.sql.front.names import Names
@@ -70,11 +69,7 @@ def _project(query: exp.Select, stage: Stage, clauses: Clauses, context: Context
     if not clauses.order:
         return Text(_select(columns, clauses, stage) + limits(query), outputs)
     alias = context.alias()
-    known = {
-        text_of(item.node): column_of(f"{alias}.{output.column}", output.type)
-        for item, output in zip(clauses.items, outputs, strict=True)
-    }
-    keys, hidden = _sort(stage, clauses, known, alias)
+    keys, hidden = _sort(stage, clauses, outputs, alias)
     inner = _select([*columns, *hidden], clauses, stage)
     names = ", ".join(f"{alias}.{o.column}" for o in outputs)
     order = f"ORDER BY {', '.join(keys)}{limits(query)}"
@@ -92,7 +87,7 @@ def _select(columns: Sequence[str], clauses: Clauses, stage: Stage) -> str:
 
 
 def _sort(
-    stage: Stage, clauses: Clauses, known: dict[str, Typed], alias: str
+    stage: Stage, clauses: Clauses, outputs: Sequence[Output], alias: str
 ) -> tuple[list[str], list[str]]:
     """The sort keys over the outputs, which are called `alias`, and the columns beside the outputs
     that they need.
@@ -100,14 +95,20 @@ def _sort(
     With DISTINCT a key is made of outputs; otherwise one that is no output itself is computed with
     them.
     """
-    if clauses.distinct:
-        above = replace(stage, values=known, missing=_NO_OUTPUT)
-        sorts = [above.lower(key.this).sql for key in clauses.order]
-        hidden = []
-    else:
-        others = [key.this for key in clauses.order if text_of(key.this) not in known]
-        hidden = [f"{stage.lower(node).sql} AS o{i}" for i, node in enumerate(others)]
-        places = {id(node): f"{alias}.o{i}" for i, node in enumerate(others)}
-        sorts = [places.get(id(key.this)) or known[text_of(key.this)].sql for key in clauses.order]
-    keys = zip(sorts, clauses.order, strict=True)
-    return [f"{sql} {direction(key)}" for sql, key in keys], hidden
+    known = {
+        text_of(item.node): column_of(f"{alias}.{output.column}", output.type)
+        for item, output in zip(clauses.items, outputs, strict=True)
+    }
+    above = replace(stage, values=known, missing=_NO_OUTPUT)
+    keys: list[str] = []
+    hidden: list[str] = []
+    for key in clauses.order:
+        if clauses.distinct:
+            sql = above.lower(key.this).sql
+        elif text_of(key.this) in known:
+            sql = known[text_of(key.this)].sql
+        else:
+            sql = f"{alias}.o{len(hidden)}"
+            hidden.append(f"{stage.lower(key.this).sql} AS o{len(hidden)}")
+        keys.append(f"{sql} {direction(key)}")
+    return keys, hidden
