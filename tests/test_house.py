@@ -15,7 +15,7 @@ from tests.house import (
     sql_modules,
     tokens_of,
 )
-from tests.test_conventions import none_of, python_files
+from tests.test_conventions import imports, none_of, python_files
 
 MOST_NODES = 300
 
@@ -53,3 +53,21 @@ def test_the_report_has_all_its_parts() -> None:
 def test_no_function_of_the_sql_packages_is_written_twice() -> None:
     pairs = (f"{alike:.0%} {a.name} = {b.name}" for alike, a, b in copies(sql_modules()))
     none_of(pairs, "bind it once, in sql/front, and say who refuses")
+
+
+def test_the_back_ends_of_sql_do_not_know_each_other() -> None:
+    """Nor does the front end know either of them."""
+    apart = {
+        "sql.front": ("sql.plan", "sql.query"),
+        "sql.plan": ("sql.query",),
+        "sql.query": ("sql.plan",),
+    }
+    found = [
+        f"{name} imports {target}"
+        for room, others in apart.items()
+        for name in sql_modules()
+        if name.startswith(room)
+        for target, _ in imports(name)
+        if target.startswith(others)
+    ]
+    none_of(found, "what both need is bound in sql/front")
