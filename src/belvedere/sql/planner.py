@@ -22,7 +22,7 @@ from sqlglot import exp
 from belvedere.errors import SqlError
 from belvedere.expressions import with_room
 from belvedere.sql.dialect import parse, sql_of
-from belvedere.sql.front.values import reworded
+from belvedere.sql.front.values import reword
 from belvedere.sql.names import quoted_in
 from belvedere.sql.plan.context import Context
 from belvedere.sql.plan.queries import answer
@@ -51,7 +51,7 @@ def plan_view(
         check(query, VIEW)
         end = plan_sink(answer(query, context), key, context)
     except SqlError as error:
-        raise reworded(error, context.labels, VIEW) from error
+        raise reword(error, context.labels, VIEW) from error
     checked = _checked(query, context) if context.ties or context.unused else select
     return PlannedView(
         end.schema,

@@ -9,13 +9,14 @@ tested and ordered.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
 
 from belvedere.errors import SqlError
 from belvedere.sql.front.binding import (
+    Field,
     Find,
     all_named,
     as_column,
@@ -136,6 +137,11 @@ def bind_items(query: exp.Select, names: Names) -> list[Item]:
     return items
 
 
+def items_of(fields: Iterable[Field]) -> list[Item]:
+    """The columns of a relation as outputs."""
+    return [Item(f.name, f.bound, exp.column(f.name)) for f in fields]
+
+
 def _bind_item(node: exp.Expr, aliases: Mapping[str, exp.Expr], names: Names) -> Item:
     named = isinstance(node, exp.Alias)
     written = node.this if named else node
@@ -253,7 +259,7 @@ def _bind_group(node: exp.Expr, items: Sequence[Item], names: Names) -> Item:
     names.purpose.check_subqueries(node, "")
     node = node.unnest()
     aliases = {item.name.lower(): item for item in reversed(items)}
-    found = _numbered(node, items, "GROUP BY", names) or _aliased(node, aliases, names)
+    found = _by_number(node, items, "GROUP BY", names) or _by_alias(node, aliases, names)
     if found is None:
         bound = bind(node, _input_first(names, {n: i.node for n, i in aliases.items()}))
         found = Item("", names.purpose.value(bound), node)
@@ -266,7 +272,7 @@ def _bind_group(node: exp.Expr, items: Sequence[Item], names: Names) -> Item:
     return found
 
 
-def _aliased(node: exp.Expr, aliases: Mapping[str, Item], names: Names) -> Item | None:
+def _by_alias(node: exp.Expr, aliases: Mapping[str, Item], names: Names) -> Item | None:
     """The output that a bare name stands for, if no column of FROM has it."""
     if not isinstance(node, exp.Column) or node.table or names.found(node) is not None:
         return None
@@ -282,7 +288,7 @@ def bind_order(order: exp.Expr, items: Sequence[Item], names: Names) -> list[exp
 
 
 def _sorted_by(node: exp.Expr, items: Sequence[Item], names: Names) -> exp.Expr:
-    numbered = _numbered(node, items, "ORDER BY", names)
+    numbered = _by_number(node, items, "ORDER BY", names)
     if numbered is not None:
         return numbered.node
     return bind(as_column(node) or node, _alias_first(items, names), names.find)
@@ -294,7 +300,7 @@ def _ordered(key: exp.Expr, node: exp.Expr) -> exp.Expr:
     )
 
 
-def _numbered(node: exp.Expr, items: Sequence[Item], clause: str, names: Names) -> Item | None:
+def _by_number(node: exp.Expr, items: Sequence[Item], clause: str, names: Names) -> Item | None:
     """The output that a whole number stands for."""
     number = whole_number(node)
     if number is None:

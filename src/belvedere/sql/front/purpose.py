@@ -45,7 +45,7 @@ class Purpose(ABC):
         """The refusal of something in FROM that is neither a table nor a query."""
 
     @abstractmethod
-    def reworded(self, error: SqlError, words: Callable[[str], str]) -> SqlError:
+    def reword(self, error: SqlError, words: Callable[[str], str]) -> SqlError:
         """The error with `words` made of each of its texts."""
 
     @abstractmethod

@@ -135,7 +135,7 @@ def bind_joins(first: exp.Expr, joins: Sequence[exp.Join], relations: Relations[
 def _open(first: exp.Subquery, relations: Relations[R]) -> From[R]:
     """Parentheses around the first relations only change names."""
     inner = bind_joins(first.this, joins_in(first), relations)
-    return replace(inner, names=replace(inner.names, fields=_called(inner.names.fields, first)))
+    return replace(inner, names=replace(inner.names, fields=_rename_all(inner.names.fields, first)))
 
 
 def bind_relation(node: exp.Expr, beside: Names | None, relations: Relations[R]) -> Answer[R]:
@@ -147,7 +147,7 @@ def bind_relation(node: exp.Expr, beside: Names | None, relations: Relations[R])
         found, name = relations.table(node), node.alias_or_name
     else:
         found, name = relations.other(node, beside), node.alias
-    found = renamed(found, column_names(node.args.get("alias")), text_of(node))
+    found = rename(found, column_names(node.args.get("alias")), text_of(node))
     fields = tuple(replace(f, relation=name, visible=True) for f in found.fields)
     return replace(found, fields=fields)
 
@@ -159,7 +159,7 @@ def _bind_parentheses(
         found = relations.enclose(node, beside)
     else:
         found = bind_relation(node.this, beside, relations)
-    return replace(found, fields=_called(found.fields, node))
+    return replace(found, fields=_rename_all(found.fields, node))
 
 
 def _check_name(node: exp.Table, purpose: Purpose) -> None:
@@ -169,7 +169,7 @@ def _check_name(node: exp.Table, purpose: Purpose) -> None:
         raise qualified(part.name for part in node.parts)
 
 
-def _called(fields: Sequence[Field], node: exp.Expr) -> tuple[Field, ...]:
+def _rename_all(fields: Sequence[Field], node: exp.Expr) -> tuple[Field, ...]:
     """The columns under the alias of parentheses, if there is one: what USING merged away is gone
     then.
     """
@@ -193,7 +193,7 @@ def listed_names(listed: Sequence[str], names: Sequence[str], text: str) -> Sequ
     return listed or names
 
 
-def renamed(answer: Answer[R], listed: Sequence[str], text: str) -> Answer[R]:
+def rename(answer: Answer[R], listed: Sequence[str], text: str) -> Answer[R]:
     """The columns under other names, as in AS t (a, b)."""
     names = listed_names(listed, [f.name for f in answer.fields], text)
     fields = tuple(replace(f, name=n) for f, n in zip(answer.fields, names, strict=True))

@@ -28,14 +28,14 @@ def lower_over(
         return lower(part, lambda column: used[int(column.name[1:])][1])
     except SqlError as error:
         names = {f"{VALUE}.v{i}": text for i, (text, _) in enumerate(used)}
-        raise reworded(error, names, purpose) from error
+        raise reword(error, names, purpose) from error
 
 
-def reworded(error: SqlError, names: Mapping[str, str], purpose: Purpose) -> SqlError:
+def reword(error: SqlError, names: Mapping[str, str], purpose: Purpose) -> SqlError:
     """The error in the user's words: `names` says what our names for columns and values stand
     for.
     """
-    return purpose.reworded(error, lambda text: in_words(text, names))
+    return purpose.reword(error, lambda text: in_words(text, names))
 
 
 def in_words(text: str, names: Mapping[str, str]) -> str:

@@ -21,7 +21,7 @@ class Conjunct:
     uses: frozenset[int]
 
 
-def placed(nodes: Iterable[exp.Expr], places: Places) -> list[Conjunct]:
+def place(nodes: Iterable[exp.Expr], places: Places) -> list[Conjunct]:
     return [Conjunct(node, uses(node, places)) for node in nodes]
 
 

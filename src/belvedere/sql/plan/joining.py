@@ -20,7 +20,7 @@ from sqlglot import exp
 
 from belvedere.sql.front.binding import text_of
 from belvedere.sql.front.sources import ANTI, FULL, HALF, INNER, LEFT, RIGHT, SEMI, From
-from belvedere.sql.plan.conditions import Conjunct, columns_of, equality, placed, split
+from belvedere.sql.plan.conditions import Conjunct, columns_of, equality, place, split
 from belvedere.sql.plan.context import Context
 from belvedere.sql.plan.join import Equality, plan_join
 from belvedere.sql.plan.membership import Membership
@@ -54,7 +54,7 @@ class _Joining:
         self.relations = [j.relation for j in source.joined]
         self.kinds = [j.kind for j in source.joined]
         self.merged = [j.merged for j in source.joined]
-        self.on = [placed(j.on, self.places) for j in source.joined]
+        self.on = [place(j.on, self.places) for j in source.joined]
         self.strict = max(
             (i for i, kind in enumerate(self.kinds) if kind in (RIGHT, FULL)), default=-1
         )
@@ -63,7 +63,7 @@ class _Joining:
             if kind == INNER and i > self.strict:
                 self.pool += self.on[i]
                 self.on[i] = []
-        self.pool += placed(where, self.places)
+        self.pool += place(where, self.places)
         self.memberships = list(memberships)
         self.filled = self._filled()
 
@@ -138,7 +138,7 @@ class _Joining:
 
     def _member(self, relation: Relation, membership: Membership) -> Relation:
         self.memberships = [m for m in self.memberships if m is not membership]
-        return membership.applied(relation, self._needed(), self.context)
+        return membership.apply(relation, self._needed(), self.context)
 
     def _in_written_order(self) -> tuple[Relation | None, set[int]]:
         current, done = None, set[int]()

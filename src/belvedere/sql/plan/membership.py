@@ -53,7 +53,7 @@ class Membership:
     def uses(self, places: Mapping[str, int]) -> frozenset[int]:
         return frozenset[int]().union(*(uses(node, places) for node in self.outside))
 
-    def applied(self, relation: Relation, needed: Iterable[str], context: Context) -> Relation:
+    def apply(self, relation: Relation, needed: Iterable[str], context: Context) -> Relation:
         kind: JoinKind = ANTI if self.negated else SEMI
         if not (self.negated and self.operands and self._nullable(relation)):
             return plan_join(

@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from belvedere.errors import SqlError, Unsupported
 from belvedere.sql.front.binding import text_of
-from belvedere.sql.front.clauses import Item, bind_order
+from belvedere.sql.front.clauses import bind_order, items_of
 from belvedere.sql.front.names import Names
 from belvedere.sql.front.parentheses import is_parenthesised
 from belvedere.sql.front.sources import Answer
@@ -66,15 +66,9 @@ def _first(query: exp.Expr, found: Planned, context: Context) -> Planned:
         return found
     relation = check_bounded(found.relation)
     names = Names(found.fields, VIEW)
-    items = [Item(f.name, f.bound, exp.column(f.name)) for f in found.fields]
-    keys = bind_order(order, items, names)
+    keys = bind_order(order, items_of(found.fields), names)
     texts = [f.text for f in found.fields]
-    make_total(
-        order, [text_of(key.this) for key in keys], relation, names.nameable(), texts, context
-    )
-    return Answer(
-        found.fields,
-        plan_first_rows(
-            relation, [], ordering(keys, relation, context), texts, limit_of(query), "", context
-        ),
-    )
+    given = [text_of(key.this) for key in keys]
+    make_total(order, given, relation, names.nameable(), texts, context)
+    sorts, limit = ordering(keys, relation, context), limit_of(query)
+    return Answer(found.fields, plan_first_rows(relation, [], sorts, texts, limit, "", context))

@@ -182,7 +182,7 @@ def _bound(node: exp.Expr, key: str) -> tuple[int | None, bool]:
     node = node.unnest()
     if isinstance(node, exp.Between) and text_of(node.this) == key:
         return _number(node.args["high"]), _number(node.args["low"]) == 1
-    kind, number = _compared(node, key)
+    kind, number = _comparison(node, key)
     if number is None:
         return None, False
     if kind is exp.LT:
@@ -190,7 +190,7 @@ def _bound(node: exp.Expr, key: str) -> tuple[int | None, bool]:
     return (number, kind is exp.LTE or number == 1) if kind in (exp.LTE, exp.EQ) else (None, False)
 
 
-def _compared(node: exp.Expr, key: str) -> tuple[type[exp.Expr], int | None]:
+def _comparison(node: exp.Expr, key: str) -> tuple[type[exp.Expr], int | None]:
     """How a condition compares the row number, which is turned to the left, with a whole number;
     None if it does not.
     """

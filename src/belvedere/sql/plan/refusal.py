@@ -81,7 +81,7 @@ class _View(Purpose):
             return Unsupported("LATERAL", instead)
         return Unsupported(f"{text_of(node)} in FROM")
 
-    def reworded(self, error: SqlError, words: Callable[[str], str]) -> SqlError:
+    def reword(self, error: SqlError, words: Callable[[str], str]) -> SqlError:
         if isinstance(error, Unsupported):
             return Unsupported(words(error.construct), words(error.instead))
         return SqlError(words(str(error)))

@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from belvedere.errors import SqlError, Unsupported
 from belvedere.sql.front.binding import Field, parts_of, text_of
-from belvedere.sql.front.clauses import Clauses, Item, bind_clauses
+from belvedere.sql.front.clauses import Clauses, Item, bind_clauses, items_of
 from belvedere.sql.front.names import Names
 from belvedere.sql.front.parentheses import joins_in
 from belvedere.sql.front.sources import Answer, From
@@ -88,7 +88,7 @@ def plan_parentheses(node: exp.Subquery, context: Context) -> Planned:
             "write that condition in WHERE",
         )
     relation = check_bounded(from_and_where(source, [], [], [f.bound for f in fields], context))
-    made = _project(relation, [Item(f.name, f.bound, exp.column(f.name)) for f in fields], context)
+    made = _project(relation, items_of(fields), context)
     named = [
         replace(new, relation=f.relation, visible=f.visible)
         for new, f in zip(made.fields, fields, strict=True)

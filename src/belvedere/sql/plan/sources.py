@@ -16,7 +16,7 @@ from belvedere.operators.graph import Source
 from belvedere.sql.dialect import parse
 from belvedere.sql.front.binding import Field, text_of
 from belvedere.sql.front.names import Names
-from belvedere.sql.front.sources import Answer, From, bind_joins, column_names, renamed
+from belvedere.sql.front.sources import Answer, From, bind_joins, column_names, rename
 from belvedere.sql.plan.context import Context, Cte, Planned
 from belvedere.sql.plan.identity import of_columns
 from belvedere.sql.plan.refusal import VIEW, unknown_table
@@ -66,7 +66,7 @@ class _Relations:
         view = context.views[name]
         context.reads[name] = None
         planned = context.answer(parse(view.select), context.elsewhere())
-        return renamed(planned, view.names, view.name)
+        return rename(planned, view.names, view.name)
 
     def other(self, node: exp.Expr, beside: Names | None) -> Planned:
         if not isinstance(node, exp.Subquery):
@@ -80,7 +80,7 @@ class _Relations:
 def plan_definition(cte: Cte) -> Planned:
     """A query of WITH, as of its definition and under the names that are given to its columns."""
     planned = cte.context.answer(cte.query, cte.context)
-    return renamed(planned, column_names(cte.alias), text_of(cte.alias))
+    return rename(planned, column_names(cte.alias), text_of(cte.alias))
 
 
 def _plan_table(table: TableInfo, context: Context) -> Planned:

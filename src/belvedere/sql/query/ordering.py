@@ -7,7 +7,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from belvedere.sql.front.binding import check_int, text_of
-from belvedere.sql.front.clauses import Item, bind_order
+from belvedere.sql.front.clauses import bind_order, items_of
 from belvedere.sql.query.context import Context
 from belvedere.sql.query.refusal import NotAnswered
 from belvedere.sql.query.stage import Output, Text
@@ -47,7 +47,7 @@ def translate_tail(query: exp.Expr, text: Text, context: Context) -> Text:
     if not any(query.args.get(name) for name in TAIL):
         return text
     stage = context.stage(text).relation
-    items = [Item(f.name, f.bound, exp.column(f.name)) for f in stage.names.fields]
+    items = items_of(stage.names.fields)
     order = query.args.get("order")
     keys = bind_order(order, items, stage.names) if order else []
     sorts = ", ".join(f"{stage.lower(key.this).sql} {direction(key)}" for key in keys)

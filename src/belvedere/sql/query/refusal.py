@@ -95,7 +95,7 @@ class _Query(Purpose):
         known = called(node.this).lower() in _TABLE_FUNCTIONS
         return NotAnswered(construct) if known else not_understood(construct)
 
-    def reworded(self, error: SqlError, words: Callable[[str], str]) -> SqlError:
+    def reword(self, error: SqlError, words: Callable[[str], str]) -> SqlError:
         if isinstance(error, UnknownFunction):
             return _answered_elsewhere(error)
         if isinstance(error, Unsupported | NotAnswered):

@@ -12,7 +12,7 @@ from belvedere.expressions import with_room
 from belvedere.sql.front.binding import text_of
 from belvedere.sql.front.parentheses import is_parenthesised
 from belvedere.sql.front.sources import column_names, listed_names
-from belvedere.sql.front.values import reworded
+from belvedere.sql.front.values import reword
 from belvedere.sql.names import qualified
 from belvedere.sql.query.context import Context
 from belvedere.sql.query.ordering import translate_tail
@@ -68,7 +68,7 @@ def translate(query: exp.Expr, schemas: Mapping[str, Schema]) -> Translated:
             check(query, QUERY)
         text = _answer(query, context)
     except SqlError as error:
-        raise reworded(error, context.labels, QUERY) from error
+        raise reword(error, context.labels, QUERY) from error
     columns = []
     for output in text.outputs:
         if output.type is None:
