@@ -75,24 +75,24 @@ def declared_table(statement: exp.Create) -> DeclaredTable:
 
 
 def _schema(parts: list[Any]) -> Schema:
+    """The columns and the key.
+
+    a INT               a column, with its constraints
+    PRIMARY KEY (a)     the key, unless a column has it among its constraints
+    a                   a column without a type: refused
+    """
     columns, keys, nullable = [], [], set()
     for part in parts:
         if isinstance(part, exp.PrimaryKey):
             keys.append(_key(part))
         elif isinstance(part, exp.ColumnDef):
             kinds = _kinds(part)
-            nulls = [
-                bool(k.args.get("allow_null"))
-                for k in kinds
-                if isinstance(k, exp.NotNullColumnConstraint)
-            ]
+            nulls = _nulls(kinds)
             keys += [[part.name] for k in kinds if isinstance(k, exp.PrimaryKeyColumnConstraint)]
             nullable |= {part.name.lower()} if any(nulls) else set()
             columns.append(Column(part.name, _column_type(part), all(nulls)))
         elif isinstance(part, exp.Identifier):
-            raise SqlError(
-                f"column {part.name} has no type: write {part.name} STRING, or another type"
-            )
+            raise _untyped(part.name)
         else:
             raise Refused(sql_of(part), _TABLE, _INSTEAD.get(_kind(part), "leave it out"))
     if len(keys) > 1:
@@ -100,15 +100,33 @@ def _schema(parts: list[Any]) -> Schema:
             "a table has one PRIMARY KEY: write PRIMARY KEY (a, b) once, after the columns"
         )
     spelled = {c.name.lower(): c.name for c in columns}
-    schema = Schema(
-        tuple(columns), tuple(spelled.get(k.lower(), k) for k in (keys[0] if keys else []))
-    )
-    never = {k.lower() for k in schema.key} | {c.name.lower() for c in columns if not c.nullable}
-    for column in sorted(nullable & never):
-        raise SchemaError(
-            f"column {spelled[column]} cannot be NULL, but is declared NULL: leave out NULL"
-        )
+    key = tuple(spelled.get(k.lower(), k) for k in (keys[0] if keys else []))
+    schema = Schema(tuple(columns), key)
+    _check_nullable(schema, nullable)
     return schema
+
+
+def _nulls(kinds: list[Any]) -> list[bool]:
+    """What NULL and NOT NULL say of a column, if anything."""
+    given = [k for k in kinds if isinstance(k, exp.NotNullColumnConstraint)]
+    return [bool(k.args.get("allow_null")) for k in given]
+
+
+def _check_nullable(schema: Schema, declared: set[str]) -> None:
+    """Refuse NULL at a column of the key, or beside NOT NULL; `declared` are names in lower
+    case.
+    """
+    key = {name.lower() for name in schema.key}
+    for column in sorted(schema.columns, key=lambda c: c.name.lower()):
+        never = column.name.lower() in key or not column.nullable
+        if never and column.name.lower() in declared:
+            raise SchemaError(
+                f"column {column.name} cannot be NULL, but is declared NULL: leave out NULL"
+            )
+
+
+def _untyped(name: str) -> SqlError:
+    return SqlError(f"column {name} has no type: write {name} STRING, or another type")
 
 
 def _key(part: exp.PrimaryKey) -> list[str]:
@@ -153,9 +171,7 @@ def _kind(part: exp.Expr) -> type[exp.Expr]:
 
 def _column_type(column: exp.ColumnDef) -> SqlType:
     if column.kind is None:
-        raise SqlError(
-            f"column {column.name} has no type: write {column.name} STRING, or another type"
-        )
+        raise _untyped(column.name)
     try:
         return sql_type(column.kind)
     except Unsupported as error:

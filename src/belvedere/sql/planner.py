@@ -22,13 +22,13 @@ from sqlglot import exp
 from belvedere.errors import SqlError
 from belvedere.expressions import with_room
 from belvedere.sql.dialect import parse, sql_of
+from belvedere.sql.front.values import reword
 from belvedere.sql.names import quoted_in
 from belvedere.sql.plan.context import Context
 from belvedere.sql.plan.queries import answer
 from belvedere.sql.plan.refusal import VIEW
-from belvedere.sql.plan.relation import reworded
-from belvedere.sql.plan.selects import related
-from belvedere.sql.plan.sink import ended
+from belvedere.sql.plan.selects import plan_parentheses
+from belvedere.sql.plan.sink import plan_sink
 from belvedere.sql.planned import PlannedView, TableInfo, ViewInfo
 from belvedere.sql.relation import condition_of, expression_of
 from belvedere.sql.understood import check
@@ -42,13 +42,16 @@ def plan_view(
 ) -> PlannedView:
     query = parse(select)
     context = Context(
-        {t.name.lower(): t for t in tables}, {v.name.lower(): v for v in views}, answer, related
+        {t.name.lower(): t for t in tables},
+        {v.name.lower(): v for v in views},
+        answer,
+        plan_parentheses,
     )
     try:
         check(query, VIEW)
-        end = ended(answer(query, context), key, context)
+        end = plan_sink(answer(query, context), key, context)
     except SqlError as error:
-        raise reworded(error, context.labels) from error
+        raise reword(error, context.labels, VIEW) from error
     checked = _checked(query, context) if context.ties or context.unused else select
     return PlannedView(
         end.schema,

@@ -1,12 +1,12 @@
-"""Relations that a query can name, and how columns are found in them.
+"""Expressions over the columns of one relation, as UPDATE, DELETE and tests of operators have them.
 
-Names are compared without case, as Spark does.
+Columns are found as everywhere (`sql.front.binding`); there is no query around, and no alias.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from sqlglot import exp
 
@@ -14,49 +14,35 @@ from belvedere.errors import SqlError
 from belvedere.expressions import Typed, lower, lower_condition
 from belvedere.operators.select import Expression
 from belvedere.sql.dialect import sql_of
+from belvedere.sql.front.binding import Field, field_of, no_such_column
+from belvedere.sql.front.conjuncts import refuse_null
 from belvedere.types import Column, SqlType
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
-    """A column that an expression may refer to: `sql` is how DuckDB finds it."""
-
-    relation: str
-    name: str
-    type: SqlType
-    sql: str
-    nullable: bool = True
-
-
-@dataclass(frozen=True, slots=True)
 class Scope:
+    """Columns, and by their keys how DuckDB finds each of them."""
+
     fields: tuple[Field, ...]
+    values: Mapping[str, Typed] = field(default_factory=dict)
 
     def find(self, column: exp.Column) -> Field:
-        wanted, relation = column.name.lower(), column.table.lower()
-        found = [
-            f
-            for f in self.fields
-            if f.name.lower() == wanted and (not relation or f.relation.lower() == relation)
-        ]
-        found = [] if column.args.get("db") else found
-        if len(found) == 1:
-            return found[0]
-        name = ".".join(part.name for part in column.parts)
-        if not found:
-            known = ", ".join(dict.fromkeys(f.name for f in self.fields)) or "none"
-            raise SqlError(f"there is no column {name}: the columns are {known}")
-        raise SqlError(f"column {name} is ambiguous: write it with its table")
+        found = field_of(self.fields, column)
+        if found is None:
+            raise no_such_column(column, self.fields)
+        return found
 
     def resolve(self, column: exp.Column) -> Typed:
-        found = self.find(column)
-        return Typed(sql=found.sql, type=found.type, raises=False, nullable=found.nullable)
+        return self.values[self.find(column).key]
 
 
 def scope_of(relation: str, columns: Sequence[Column], sql: Callable[[int], str]) -> Scope:
-    return Scope(
-        tuple(Field(relation, c.name, c.type, sql(i), c.nullable) for i, c in enumerate(columns))
-    )
+    fields = tuple(Field(f"f{i}", relation, c.name) for i, c in enumerate(columns))
+    values = {
+        f.key: Typed(sql(i), c.type, nullable=c.nullable)
+        for i, (f, c) in enumerate(zip(fields, columns, strict=True))
+    }
+    return Scope(fields, values)
 
 
 def expression_of(node: exp.Expr, scope: Scope) -> Expression:
@@ -64,12 +50,8 @@ def expression_of(node: exp.Expr, scope: Scope) -> Expression:
     typed = lower(node, scope.resolve)
     if typed.type is None:
         raise SqlError(f"{text} has no type: write CAST(NULL AS ...)")
-    column = (
-        next((i for i, f in enumerate(scope.fields) if f.sql == typed.sql), -1)
-        if isinstance(node, exp.Column)
-        else -1
-    )
-    return Expression(typed.sql, typed.type, text, typed.raises, column)
+    number = scope.fields.index(scope.find(node)) if isinstance(node, exp.Column) else -1
+    return Expression(typed.sql, typed.type, text, typed.raises, number)
 
 
 def condition_of(node: exp.Expr | None, scope: Scope) -> Expression | None:
@@ -78,9 +60,3 @@ def condition_of(node: exp.Expr | None, scope: Scope) -> Expression | None:
     refuse_null(node)
     typed = lower_condition(node, scope.resolve)
     return Expression(typed.sql, SqlType("boolean"), sql_of(node), typed.raises)
-
-
-def refuse_null(condition: exp.Expr) -> None:
-    """As a whole condition NULL has no type for Spark; below AND it is a boolean."""
-    if isinstance(condition.unnest(), exp.Null):
-        raise SqlError("a condition needs a boolean, not NULL: write false")

@@ -15,15 +15,14 @@ An argument that is looked at only to refuse it with words of its own is listed 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from sqlglot import exp
 
 from belvedere.errors import SqlError
 from belvedere.expressions import consumed_by_rule, is_function, written_of
-from belvedere.sql.parentheses import is_parenthesised
+from belvedere.sql.front.parentheses import is_parenthesised
+from belvedere.sql.front.purpose import Purpose
 
 _SET_OPERATION = "with_ this expression distinct order limit"
 _EVERYWHERE: dict[type[exp.Expr], str] = {
@@ -154,21 +153,12 @@ _PLACES |= {
 _REFUSED = (exp.Lateral, exp.Unnest, exp.Aliases, exp.Values, exp.Insert, exp.Update, exp.Delete)
 
 
-@dataclass(frozen=True, slots=True)
-class Purpose:
-    """What a query is checked for, "view" or "query", and how that refuses."""
-
-    name: str
-    argument: Callable[[exp.Expr, str], SqlError]  # an argument of a node that nothing looks at
-    node: Callable[[exp.Expr], SqlError]  # a node that is not known where it stands
-
-
 def check(tree: exp.Expr, purpose: Purpose) -> None:
     """Refuse a query in which anything is written that nothing would look at."""
     for node in tree.dfs(prune=_is_closed):
         known = consumed(node, purpose.name)
         if known is None or _is_foreign_call(node):
-            raise purpose.node(node)
+            raise purpose.refused_node(node)
         if isinstance(node, exp.Column) and (node.args.get("db") or node.args.get("catalog")):
             raise SqlError(
                 f"there is no column {written_of(node)}: a table alone may stand in front of a"
@@ -176,7 +166,7 @@ def check(tree: exp.Expr, purpose: Purpose) -> None:
             )
         for name, value in node.args.items():
             if is_set(value) and name not in known and "*" not in known:
-                raise purpose.argument(node, name)
+                raise purpose.refused_argument(node, name)
             _check_place(node, name, value, purpose)
 
 
@@ -269,4 +259,4 @@ def _check_place(node: exp.Expr, name: str, value: Any, purpose: Purpose) -> Non
         return
     for part in value if isinstance(value, list) else [value]:
         if is_set(part) and not isinstance(part, allowed):
-            raise purpose.argument(node, name)
+            raise purpose.refused_argument(node, name)

@@ -1,12 +1,10 @@
-"""From a SELECT to the nodes of its maintenance graph.
+"""From a SELECT to the nodes of its maintenance graph. Its names are bound in `sql.front`.
 
     queries.py         any query: WITH, set operations, ORDER BY and LIMIT after them
     selects.py         one SELECT, its clauses in the order of SQL
-    sources.py         FROM: what stands in it, and which columns USING merges
-    names.py           the columns in sight
-    clauses.py         the clauses of a SELECT, bound to columns
+    sources.py         FROM: tables, views, subqueries and definitions of WITH as relations
     joining.py         FROM and WHERE as one relation
-    conditions.py      conditions taken apart, and what each part refers to
+    conditions.py      conjuncts, and what each of them refers to
     order.py           in which order relations are joined
     join.py            two relations arranged by a key and joined
     subqueries.py      subqueries in WHERE, and how they hang together with the query around

@@ -7,67 +7,77 @@ queries that ask for the same in another order share one operator.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from sqlglot import exp
 
-from belvedere.errors import SqlError, Unsupported
-from belvedere.expressions import aggregate_type
+from belvedere.errors import Unsupported
+from belvedere.expressions import Typed, aggregate_type
 from belvedere.operators.aggregate import Aggregate, Argument
 from belvedere.operators.results import Call
 from belvedere.operators.select import IDENTITY
-from belvedere.sql.binding import counts_rows, text_of
+from belvedere.sql.front.binding import text_of
+from belvedere.sql.front.calls import aggregate_call
 from belvedere.sql.plan.context import Context
 from belvedere.sql.plan.identity import of_columns
 from belvedere.sql.plan.nodes import WANTED
-from belvedere.sql.plan.relation import Branch, Relation, Value, column
+from belvedere.sql.plan.refusal import VIEW
+from belvedere.sql.plan.relation import Branch, Relation, Value, column, sort_values
 from belvedere.types import BIGINT, SqlType
 
-_FUNCTIONS: dict[type[exp.Expr], str] = {
-    exp.Sum: "sum",
-    exp.Avg: "avg",
-    exp.Min: "min",
-    exp.Max: "max",
-}
 _COUNTS = ("count_rows", "count", "count_distinct")
 _EXACT_DIGITS = 28  # a 128-bit sum of so many digits holds ten thousand million rows
 _MISSING = "must stand in GROUP BY or inside an aggregate function"
 
 
-def aggregated(
+def plan_groups(
     relation: Relation, groups: Sequence[exp.Expr], calls: Sequence[exp.Expr], context: Context
 ) -> Relation:
     """One row per group, or the one row of all; its values are the groups and the calls."""
-    groups = list({text_of(group): group for group in groups}.values())
-    by = [relation.value(group, context.words(group)) for group in groups]
+    by = {text_of(group): relation.value(group, context.words(group)) for group in groups}
     asked = [_Asked.of(call, relation, context) for call in calls]
-    leaf = by + _sorted([part for a in asked for part in a.parts])
+    leaf = [*by.values(), *sort_values(part for a in asked for part in a.parts)]
     for a in asked:
         a.place(leaf, len(by))
     arguments = _arguments(asked)
-    made = {a.text: a.call(arguments, context) for a in asked}
-    ordered = sorted(set(made.values()), key=lambda c: (c.argument, c.function))
-    keys = [tuple(range(len(by)))] if by else []
-    keys += [
-        (*range(len(by)), *a.inputs, *([IDENTITY] if a.by_row else []))
-        for a in arguments
-        if a.ordered
-    ]
-    below = context.nodes.feed(relation, leaf, keys)
-    operator = Aggregate(
-        WANTED, tuple(g.type for g in by), tuple(arguments), tuple(ordered), WANTED
-    )
-    node = context.nodes.add(operator, (below,))
-    values = {
-        text_of(g): column(i, v.type, v.nullable)
-        for i, (g, v) in enumerate(zip(groups, by, strict=True))
-    }
+    made = {a.text: a.call(arguments) for a in asked}
+    results = _sorted_calls(made.values())
+    types = tuple(value.type for value in by.values())
+    below = context.nodes.feed(relation, leaf, _record_keys(len(by), arguments))
+    operator = Aggregate(WANTED, types, tuple(arguments), tuple(results), WANTED)
+    branch = Branch(context.nodes.add(operator, (below,)), _outputs(by, made, results))
+    identity = of_columns(list(zip(by, types, strict=True)))
+    return Relation((branch,), identity, identity.parts, missing=_MISSING)
+
+
+def _sorted_calls(calls: Iterable[Call]) -> list[Call]:
+    """Each call once, in an order that does not depend on the query."""
+    return sorted(set(calls), key=lambda call: (call.argument, call.function))
+
+
+def _outputs(
+    by: Mapping[str, Value], made: Mapping[str, Call], results: Sequence[Call]
+) -> dict[str, Typed]:
+    """The columns of the result: the groups, then the calls; of no rows a count is 0, and all else
+    NULL.
+    """
+    values = {text: column(i, v.type, v.nullable) for i, (text, v) in enumerate(by.items())}
     for text, call in made.items():
-        values[text] = column(
-            len(by) + ordered.index(call), call.type, call.function not in _COUNTS
-        )
-    identity = of_columns([(text_of(g), v.type) for g, v in zip(groups, by, strict=True)])
-    return Relation((Branch(node, values),), identity, identity.parts, missing=_MISSING)
+        number = len(by) + results.index(call)
+        values[text] = column(number, call.type, call.function not in _COUNTS)
+    return values
+
+
+def _record_keys(groups: int, arguments: Sequence[Argument]) -> list[tuple[int, ...]]:
+    """The keys of the records that are kept: the group, and with it the values of an argument that
+    are kept in order, each with its row where rows are told apart.
+    """
+    group = tuple(range(groups))
+    keys = [group] if group else []
+    for argument in arguments:
+        if argument.ordered:
+            keys.append((*group, *argument.inputs, *([IDENTITY] if argument.by_row else [])))
+    return keys
 
 
 class _Asked:
@@ -81,28 +91,20 @@ class _Asked:
 
     @classmethod
     def of(cls, node: exp.Expr, relation: Relation, context: Context) -> _Asked:
-        function, parts = _function(node, context)
-        for part in parts:
-            if part.find(exp.AggFunc):
-                raise SqlError(f"aggregates cannot be nested: {context.words(part)}")
+        function, parts = _function(node)
         return cls(node, function, [relation.value(part, context.words(part)) for part in parts])
 
     def place(self, leaf: Sequence[Value], first: int) -> None:
         places = {value.place: first + i for i, value in enumerate(leaf[first:])}
         self.inputs = tuple(places[part.place] for part in self.parts)
 
-    def call(self, arguments: Sequence[Argument], context: Context) -> Call:
+    def call(self, arguments: Sequence[Argument]) -> Call:
         if self.function == "count_rows":
             return Call(self.function, -1, BIGINT)
         number = next(i for i, a in enumerate(arguments) if a.inputs == self.inputs)
         kind = self.parts[0].type
         result = BIGINT if self.function in _COUNTS else aggregate_type(self.function, kind)
         return Call(self.function, number, result, kind)
-
-
-def _sorted(values: Sequence[Value]) -> list[Value]:
-    """Each value once."""
-    return sorted({value.place: value for value in values}.values(), key=lambda v: v.place)
 
 
 def _arguments(asked: Sequence[_Asked]) -> list[Argument]:
@@ -129,30 +131,15 @@ def _total(kind: SqlType) -> str:
     return "double" if kind.name == "double" else "int"
 
 
-def _function(node: exp.Expr, context: Context) -> tuple[str, list[exp.Expr]]:
-    """The function's name and its arguments; FILTER (WHERE c) and count_if are
-    CASE WHEN c inside.
+def _function(node: exp.Expr) -> tuple[str, tuple[exp.Expr, ...]]:
+    """The function that is maintained, and its arguments.
+
+    count is three: of all rows, of values, of different values.
     """
-    if isinstance(node, exp.Filter):
-        function, parts = _function(node.this, context)
-        condition = node.expression.this
-        if function == "count_rows":
-            return "count", [exp.case().when(condition.copy(), exp.Literal.number(1))]
-        return function, [exp.case().when(condition.copy(), p.copy()) for p in parts]
-    if isinstance(node, exp.CountIf):
-        return "count", [exp.case().when(node.this.copy(), exp.Literal.number(1))]
-    distinct = isinstance(node.this, exp.Distinct)
-    parts = list(node.this.expressions) if distinct else [node.this, *node.expressions]
-    if isinstance(node, exp.Count):
-        if distinct:
-            return "count_distinct", parts
-        return ("count_rows", []) if counts_rows(parts) else ("count", parts)
-    name = _FUNCTIONS.get(type(node))
-    if name is None:
-        maintained = "count, sum, avg, min, max and count(DISTINCT ...) are maintained"
-        raise Unsupported(f"the aggregate {context.words(node)}", maintained)
-    if distinct and name in ("sum", "avg"):
-        raise Unsupported(f"{name}(DISTINCT ...)", "count(DISTINCT ...) is maintained")
-    if len(parts) != 1:
-        raise SqlError(f"{name} takes one argument: {context.words(node)}")
-    return name, parts
+    call = aggregate_call(node, VIEW)
+    if call.function == "count":
+        kind = "count_distinct" if call.distinct else "count" if call.arguments else "count_rows"
+        return kind, call.arguments
+    if call.distinct:
+        raise Unsupported(f"{call.function}(DISTINCT ...)", "count(DISTINCT ...) is maintained")
+    return call.function, call.arguments

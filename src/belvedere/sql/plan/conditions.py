@@ -1,4 +1,4 @@
-"""Conditions taken apart into conjuncts, and what each of them refers to."""
+"""Conjuncts, and what each of them refers to."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from belvedere.sql.binding import text_of
+from belvedere.sql.front.binding import text_of
 from belvedere.sql.plan.join import Equality
-from belvedere.sql.relation import refuse_null
 
 OUTER = -1  # stands for the query around a subquery among the relations of FROM
 
@@ -22,28 +21,7 @@ class Conjunct:
     uses: frozenset[int]
 
 
-def conjuncts(node: exp.Expr | None) -> list[exp.Expr]:
-    """The parts of a condition that must all hold, in the order in which they are written; what is
-    always true is left out.
-    """
-    if node is None:
-        return []
-    refuse_null(node)
-    return _parts(node)
-
-
-def _parts(node: exp.Expr) -> list[exp.Expr]:
-    found, waiting = [], [node]
-    while waiting:
-        part = waiting.pop().unnest()
-        if isinstance(part, exp.And):
-            waiting += [part.expression, part.this]
-        elif not (isinstance(part, exp.Boolean) and part.this):
-            found.append(part)
-    return found
-
-
-def placed(nodes: Iterable[exp.Expr], places: Places) -> list[Conjunct]:
+def place(nodes: Iterable[exp.Expr], places: Places) -> list[Conjunct]:
     return [Conjunct(node, uses(node, places)) for node in nodes]
 
 

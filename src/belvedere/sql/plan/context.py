@@ -10,19 +10,16 @@ from itertools import count
 
 from sqlglot import exp
 
-from belvedere.sql.binding import Field, text_of
-from belvedere.sql.plan.names import Names
+from belvedere.sql.front.binding import Field, text_of
+from belvedere.sql.front.names import Names
+from belvedere.sql.front.sources import Answer
+from belvedere.sql.front.values import in_words
 from belvedere.sql.plan.nodes import Nodes
-from belvedere.sql.plan.relation import Relation, words
+from belvedere.sql.plan.relation import Relation
 from belvedere.sql.planned import TableInfo, ViewInfo
 
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """A planned query: its columns, and the relation that has a value for each."""
-
-    fields: tuple[Field, ...]
-    relation: Relation
+# A planned query: its columns, and the relation that has a value for each.
+Planned = Answer[Relation]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +33,8 @@ class Cte:
 class Context:
     tables: Mapping[str, TableInfo]  # by lower-case name
     views: Mapping[str, ViewInfo]
-    answer: Callable[[exp.Expr, Context], Answer]
-    related: Callable[[exp.Subquery, Context], Answer]  # a join in parentheses
+    answer: Callable[[exp.Expr, Context], Planned]
+    related: Callable[[exp.Subquery, Context], Planned]  # a join in parentheses
     nodes: Nodes = field(default_factory=Nodes)
     numbers: count[int] = field(default_factory=count)
     labels: dict[str, str] = field(default_factory=dict)  # the user's names of bound columns
@@ -64,7 +61,7 @@ class Context:
         return self.label(text_of(node))
 
     def label(self, text: str) -> str:
-        return words(text, self.labels)
+        return in_words(text, self.labels)
 
     def inside(self, names: Names) -> Context:
         """The context of a subquery in a condition over `names`."""

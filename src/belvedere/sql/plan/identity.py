@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from belvedere.encoding import MAX_KEY
+from belvedere.sql.front.sources import JoinKind
 from belvedere.sql.plan.relation import Identity, Relation
 from belvedere.types import SqlType
 
@@ -29,7 +30,7 @@ def unique_on(relation: Relation, texts: frozenset[str]) -> bool:
 
 
 def joined_identity(
-    kind: str,
+    kind: JoinKind,
     identity: str,
     left: Relation,
     right: Relation,

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from sqlglot import exp
 
@@ -28,15 +29,22 @@ from belvedere.expressions import Typed, cast_to, common_type
 from belvedere.operators.arrange import Arrange
 from belvedere.operators.join import Join
 from belvedere.operators.select import IDENTITY, Expression
-from belvedere.sql.binding import text_of
+from belvedere.sql.front.binding import text_of
+from belvedere.sql.front.sources import ANTI, FULL, HALF, INNER, LEFT, RIGHT, SEMI, JoinKind
 from belvedere.sql.plan.context import Context
 from belvedere.sql.plan.identity import joined_identity, unique_on
 from belvedere.sql.plan.nodes import WANTED
-from belvedere.sql.plan.relation import Branch, Identity, Relation, Test, Value, column, conjunction
+from belvedere.sql.plan.relation import (
+    Branch,
+    Identity,
+    Relation,
+    Test,
+    Value,
+    column,
+    conjunction,
+    sort_values,
+)
 from belvedere.types import BOOLEAN, DOUBLE, SqlType
-
-INNER, LEFT, RIGHT, FULL, SEMI, ANTI = "inner", "left", "right", "full", "semi", "anti"
-HALF = (SEMI, ANTI)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +101,30 @@ class Side:
         return len(self.keys) + next(i for i, v in enumerate(self.values) if v.place == place)
 
 
-def joined(
-    kind: str,
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """Both sides of a join that is not RIGHT; `wanted` are the values that are needed above it."""
+
+    kind: JoinKind
+    left: Side
+    right: Side
+    on: tuple[Equality, ...]
+    wanted: Mapping[str, None]
+
+    @property
+    def null_safe(self) -> tuple[bool, ...]:
+        return tuple(e.null_safe for e in self.on)
+
+    @property
+    def identity(self) -> Literal["left", "right", "both"]:
+        """Whose identity a row of the result has: a side's, if the other has one match at most."""
+        if self.kind in HALF or (self.kind in (INNER, LEFT) and self.right.unique):
+            return "left"
+        return "right" if self.kind == INNER and self.left.unique else "both"
+
+
+def plan_join(
+    kind: JoinKind,
     left: Relation,
     right: Relation,
     on: Sequence[Equality],
@@ -107,40 +137,63 @@ def joined(
     """
     if kind == RIGHT:
         kind, left, right, on = LEFT, right, left, [e.swapped for e in on]
+    pair = _plan_sides(kind, left, right, on, conditions, needed, context)
+    node = _add_join(pair, conditions, context)
+    values = _with_merged(_outputs(pair), pair)
+    identity = _identity_of(pair, left, right, bool(conditions))
+    return Relation((Branch(node, values),), identity, _partition(pair))
+
+
+def _plan_sides(
+    kind: JoinKind,
+    left: Relation,
+    right: Relation,
+    on: Sequence[Equality],
+    conditions: Sequence[exp.Expr],
+    needed: Iterable[str],
+    context: Context,
+) -> _Pair:
+    """What each side keeps: of a semi or anti join the right one only its key."""
     a, b = _sides(left, right, on, context)
     wanted = _wanted(kind, a, on, needed)
     inside = [text for node in conditions for text in _known(node, left, right)]
     a = _kept(a, wanted, inside, kind != FULL, context)
     b = _kept(b, [] if kind in HALF else wanted, inside, kind == INNER, context)
-    safe = tuple(e.null_safe for e in on)
-    a = _without_nulls(a, safe) if kind in (INNER, SEMI) else a
-    b = _without_nulls(b, safe) if kind != FULL else b
-    identity = _identity(kind, a, b)
+    safe = [e.null_safe for e in on]
+    if kind in (INNER, SEMI):
+        a = _without_nulls(a, safe)
+    if kind != FULL:
+        b = _without_nulls(b, safe)
+    return _Pair(kind, a, b, tuple(on), wanted)
+
+
+def _add_join(pair: _Pair, conditions: Sequence[exp.Expr], context: Context) -> int:
+    """The nodes of both arrangements, and the join over them."""
     # Two empty identities would look like none on either side, so one of them gets a byte.
-    tag = 0 if kind == FULL and a.can_be_empty and b.can_be_empty else -1
-    arranged = [_arranged(a, context, tag), _arranged(b, context)]
-    condition = _condition(conditions, a, b, context)
-    operator = Join(kind, arranged[0][1], arranged[1][1], safe, condition, identity)
-    node = context.nodes.add(operator, ((arranged[0][0],), (arranged[1][0],)), local=True)
-    values = _with_merged(_outputs(kind, a, b, on), on, wanted)
-    known = joined_identity(kind, identity, left, right, list(zip(a.plain, b.plain, strict=True)))
-    if (
-        kind == FULL
-        and not conditions
-        and _one_per_key(a, b)
-        and all(e.merged in wanted for e in on)
-    ):
-        known = Identity(
-            tuple(frozenset([e.merged]) for e in on),
-            exact=False,
-            ordered=False,
-            longest=2 * MAX_KEY,
-        )
-    return Relation((Branch(node, values),), known, _partition(kind, a, b, on))
+    empty = pair.kind == FULL and pair.left.can_be_empty and pair.right.can_be_empty
+    left, left_rows = _arrange(pair.left, context, 0 if empty else -1)
+    right, right_rows = _arrange(pair.right, context)
+    condition = _condition(conditions, pair, context)
+    operator = Join(pair.kind, left_rows, right_rows, pair.null_safe, condition, pair.identity)
+    return context.nodes.add(operator, ((left,), (right,)), local=True)
+
+
+def _identity_of(
+    pair: _Pair, left: Relation, right: Relation, has_conditions: bool
+) -> Identity | None:
+    """What USING makes of two columns in a full join may tell all rows apart; else what the sides
+    have.
+    """
+    merged = all(e.merged in pair.wanted for e in pair.on)
+    if pair.kind == FULL and not has_conditions and merged and _one_per_key(pair):
+        parts = tuple(frozenset([e.merged]) for e in pair.on)
+        return Identity(parts, exact=False, ordered=False, longest=2 * MAX_KEY)
+    equal = list(zip(pair.left.plain, pair.right.plain, strict=True))
+    return joined_identity(pair.kind, pair.identity, left, right, equal)
 
 
 def _wanted(
-    kind: str, left: Side, on: Sequence[Equality], needed: Iterable[str]
+    kind: JoinKind, left: Side, on: Sequence[Equality], needed: Iterable[str]
 ) -> dict[str, None]:
     """What USING makes of two columns of a full join is read from the key, unless the key may
     differ from both in the sign of zero.
@@ -152,19 +205,15 @@ def _wanted(
     return wanted
 
 
-def _with_merged(
-    values: dict[str, Typed], on: Sequence[Equality], wanted: Mapping[str, None]
-) -> dict[str, Typed]:
+def _with_merged(values: dict[str, Typed], pair: _Pair) -> dict[str, Typed]:
     """The values, with the merged columns that are not read from the key."""
-    pairs = Relation((Branch(0, values),))
-    made = [e for e in on if e.merged in wanted and e.merged not in values]
-    both = {
-        e.merged: (
-            pairs.value(exp.Coalesce(this=e.left.copy(), expressions=[e.right.copy()]), "").each[0]
-        )
-        for e in made
-    }
-    return {**values, **both}
+    rows = Relation((Branch(0, values),))
+    merged = {}
+    for e in pair.on:
+        if e.merged in pair.wanted and e.merged not in values:
+            either = exp.Coalesce(this=e.left.copy(), expressions=[e.right.copy()])
+            merged[e.merged] = rows.value(either, "").each[0]
+    return {**values, **merged}
 
 
 def _columns(node: exp.Expr) -> list[str]:
@@ -234,10 +283,8 @@ def _kept(
         t for t in inside if t not in key
     ]
     rest = [t for t in dict.fromkeys(texts) if t in side.relation]
-    values = {(v := side.relation.known(t, context.label(t))).place: v for t in rest}
-    return replace(
-        side, rest=tuple(rest), values=tuple(sorted(values.values(), key=lambda v: v.place))
-    )
+    values = sort_values(side.relation.known(t, context.label(t)) for t in rest)
+    return replace(side, rest=tuple(rest), values=tuple(values))
 
 
 def _without_nulls(side: Side, null_safe: Sequence[bool]) -> Side:
@@ -255,7 +302,7 @@ def _without_nulls(side: Side, null_safe: Sequence[bool]) -> Side:
     return replace(side, relation=relation)
 
 
-def _arranged(side: Side, context: Context, tag: int = -1) -> tuple[int, Arrange]:
+def _arrange(side: Side, context: Context, tag: int = -1) -> tuple[int, Arrange]:
     columns = [*side.keys, *side.values]
     count = len(side.keys)
     key = tuple(range(count)) if side.unique else (*range(count), IDENTITY)
@@ -264,35 +311,25 @@ def _arranged(side: Side, context: Context, tag: int = -1) -> tuple[int, Arrange
     return context.nodes.add(operator, (below,), side.stays), operator
 
 
-def _identity(kind: str, left: Side, right: Side) -> str:
-    if kind in HALF or (kind in (INNER, LEFT) and right.unique):
-        return "left"
-    return "right" if kind == INNER and left.unique else "both"
-
-
-def _pair(left: Side, right: Side) -> dict[str, Typed]:
-    """The values of a pair of rows that agree on the key."""
+def _matched(left: Side, right: Side) -> dict[str, Typed]:
+    """The values of two rows that agree on the key: the key's columns, those of the left, those of
+    the right.
+    """
     values = {}
     for i, (a, b, key) in enumerate(zip(left.plain, right.plain, left.keys, strict=True)):
         values.update({text: column(i, key.type) for text in a | b})
-    shift = len(left.values)
-    for side, more in ((left, 0), (right, shift)):
-        values.update(
-            {
-                text: column(side.number(text) + more, side.relation.known(text, "").type)
-                for text in side.rest
-            }
-        )
+    for side, shift in ((left, 0), (right, len(left.values))):
+        for text in side.rest:
+            kind = side.relation.known(text, "").type
+            values[text] = column(side.number(text) + shift, kind)
     return values
 
 
-def _condition(
-    conditions: Sequence[exp.Expr], left: Side, right: Side, context: Context
-) -> Expression | None:
+def _condition(conditions: Sequence[exp.Expr], pair: _Pair, context: Context) -> Expression | None:
     if not conditions:
         return None
-    pairs = Relation((Branch(0, _pair(left, right)),)).tested(conditions, context.words)
-    found = conjunction(pairs.branches[0].tests)
+    rows = Relation((Branch(0, _matched(pair.left, pair.right)),)).tested(conditions, context.words)
+    found = conjunction(rows.branches[0].tests)
     if found is not None and found.raises:
         instead = (
             "move what can raise into a subquery, as a column that is computed before the join"
@@ -303,54 +340,57 @@ def _condition(
     return found
 
 
-def _outputs(kind: str, left: Side, right: Side, on: Sequence[Equality]) -> dict[str, Typed]:
+def _outputs(pair: _Pair) -> dict[str, Typed]:
+    """The values of a row of the result; an outer join makes those of the other side NULL."""
     values: dict[str, Typed] = {}
-    shift = len(left.values)
-    for side, more, outer in ((left, 0, kind == FULL), (right, shift, kind in (LEFT, FULL))):
-        if side is right and kind in HALF:
-            continue
+    sides = [(pair.left, 0, pair.kind == FULL)]
+    if pair.kind not in HALF:
+        sides.append((pair.right, len(pair.left.values), pair.kind in (LEFT, FULL)))
+    for side, shift, outer in sides:
         for text in side.rest:
             value = side.relation.known(text, "")
-            values[text] = column(side.number(text) + more, value.type, value.nullable or outer)
-    for i, e in enumerate(on):
-        a, b = left.keys[i].nullable, right.keys[i].nullable
-        nullable = a or b if kind == FULL else a and (kind in (LEFT, ANTI) or (e.null_safe and b))
-        values.update(
-            {
-                text: column(i, left.keys[i].type, nullable)
-                for text in _from_key(kind, left, right, e, i)
-            }
-        )
+            values[text] = column(side.number(text) + shift, value.type, value.nullable or outer)
+    for i, key in enumerate(pair.left.keys):
+        made = column(i, key.type, _is_nullable_key(pair, i))
+        values.update(dict.fromkeys(_from_key(pair, i), made))
     return values
 
 
-def _from_key(kind: str, left: Side, right: Side, equality: Equality, number: int) -> list[str]:
+def _is_nullable_key(pair: _Pair, number: int) -> bool:
+    """Whether a key column of the result can be NULL.
+
+    full            either side's
+    left, anti      the left side's
+    inner, semi     NULL with NULL, where they match (<=>)
+    """
+    left, right = pair.left.keys[number].nullable, pair.right.keys[number].nullable
+    if pair.kind == FULL:
+        return left or right
+    return left and (pair.kind in (LEFT, ANTI) or (pair.on[number].null_safe and right))
+
+
+def _from_key(pair: _Pair, number: int) -> list[str]:
     """The values that are read from a key column of the output; of a full join what USING makes of
     two columns.
     """
-    if kind == FULL:
-        return [equality.merged] if equality.merged and left.keys[number].type != DOUBLE else []
-    return [
-        text
-        for side in ([left, right] if kind == INNER else [left])
-        for text in sorted(side.plain[number])
-    ]
+    if pair.kind == FULL:
+        merged = pair.on[number].merged
+        return [merged] if merged and pair.left.keys[number].type != DOUBLE else []
+    sides = [pair.left, pair.right] if pair.kind == INNER else [pair.left]
+    return [text for side in sides for text in sorted(side.plain[number])]
 
 
-def _one_per_key(left: Side, right: Side) -> bool:
+def _one_per_key(pair: _Pair) -> bool:
     """Every key, none of them NULL, has at most one row on each side; so the column that USING
     makes of two tells all rows apart.
     """
-    sides = left.unique and right.unique
-    return sides and not any(
-        key.nullable or key.type == DOUBLE for side in (left, right) for key in side.keys
-    )
+    keys = (*pair.left.keys, *pair.right.keys)
+    unique = pair.left.unique and pair.right.unique
+    return unique and not any(key.nullable or key.type == DOUBLE for key in keys)
 
 
-def _partition(
-    kind: str, left: Side, right: Side, on: Sequence[Equality]
-) -> tuple[frozenset[str], ...]:
+def _partition(pair: _Pair) -> tuple[frozenset[str], ...]:
     """The output stands where its key columns belong; a double may differ from the key in the sign
     of zero.
     """
-    return tuple(frozenset(_from_key(kind, left, right, e, i)) for i, e in enumerate(on))
+    return tuple(frozenset(_from_key(pair, i)) for i in range(len(pair.on)))

@@ -18,19 +18,19 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from belvedere.sql.binding import text_of
-from belvedere.sql.plan.conditions import Conjunct, columns_of, equality, placed, split
+from belvedere.sql.front.binding import text_of
+from belvedere.sql.front.sources import ANTI, FULL, HALF, INNER, LEFT, RIGHT, SEMI, From
+from belvedere.sql.plan.conditions import Conjunct, columns_of, equality, place, split
 from belvedere.sql.plan.context import Context
-from belvedere.sql.plan.join import ANTI, FULL, HALF, INNER, LEFT, RIGHT, SEMI, Equality, joined
+from belvedere.sql.plan.join import Equality, plan_join
 from belvedere.sql.plan.membership import Membership
 from belvedere.sql.plan.order import join_order, without_equality
-from belvedere.sql.plan.ranking import bounded, unbounded
+from belvedere.sql.plan.ranking import plan_bound, unbounded
 from belvedere.sql.plan.relation import Relation
-from belvedere.sql.plan.sources import From
 
 
 def from_and_where(
-    source: From,
+    source: From[Relation],
     where: Sequence[exp.Expr],
     memberships: Sequence[Membership],
     above: Iterable[exp.Expr],
@@ -43,7 +43,7 @@ def from_and_where(
 class _Joining:
     def __init__(
         self,
-        source: From,
+        source: From[Relation],
         where: Sequence[exp.Expr],
         memberships: Sequence[Membership],
         above: Iterable[exp.Expr],
@@ -54,7 +54,7 @@ class _Joining:
         self.relations = [j.relation for j in source.joined]
         self.kinds = [j.kind for j in source.joined]
         self.merged = [j.merged for j in source.joined]
-        self.on = [placed(j.on, self.places) for j in source.joined]
+        self.on = [place(j.on, self.places) for j in source.joined]
         self.strict = max(
             (i for i, kind in enumerate(self.kinds) if kind in (RIGHT, FULL)), default=-1
         )
@@ -63,7 +63,7 @@ class _Joining:
             if kind == INNER and i > self.strict:
                 self.pool += self.on[i]
                 self.on[i] = []
-        self.pool += placed(where, self.places)
+        self.pool += place(where, self.places)
         self.memberships = list(memberships)
         self.filled = self._filled()
 
@@ -105,27 +105,40 @@ class _Joining:
 
     def _push(self, i: int) -> None:
         """Test below all joins what refers to this relation alone."""
-        kind = self.kinds[i]
-        own: list[exp.Expr] = []
-        if kind in (LEFT, SEMI, ANTI) or (kind == INNER and 0 < i <= self.strict):
-            own, self.on[i] = _alone(self.on[i], i)
-        if i not in self.filled and kind not in HALF:
-            more, self.pool = split(self.pool, [i]) if i == 0 else _alone(self.pool, i)
-            own += more
+        own = self._own_conditions(i)
         relation = self.relations[i]
         if relation.ranking is None:
             relation = self.context.nodes.settled(relation, self._needed(*own), self.context.label)
         else:
-            relation, own = bounded(relation, own, self._needed(), self.context)
+            relation, own = plan_bound(relation, own, self._needed(), self.context)
         relation = relation.tested(own, self.context.words)
-        if i not in self.filled and kind not in HALF:
+        if self._is_given(i):
             for membership in [m for m in self.memberships if m.uses(self.places) == {i}]:
                 relation = self._member(relation, membership)
         self.relations[i] = relation
 
+    def _is_given(self, i: int) -> bool:
+        """Whether the rows of this relation stand in the result as they are: a condition of WHERE
+        on it alone may then be tested below the joins.
+        """
+        return i not in self.filled and self.kinds[i] not in HALF
+
+    def _own_conditions(self, i: int) -> list[exp.Expr]:
+        """The conditions on this relation alone that may be tested below, taken out of ON and
+        WHERE; those on nothing at all go with the first relation.
+        """
+        own: list[exp.Expr] = []
+        kind = self.kinds[i]
+        if kind in (LEFT, SEMI, ANTI) or (kind == INNER and 0 < i <= self.strict):
+            own, self.on[i] = _alone(self.on[i], i)
+        if self._is_given(i):
+            more, self.pool = split(self.pool, [i]) if i == 0 else _alone(self.pool, i)
+            own += more
+        return own
+
     def _member(self, relation: Relation, membership: Membership) -> Relation:
         self.memberships = [m for m in self.memberships if m is not membership]
-        return membership.applied(relation, self._needed(), self.context)
+        return membership.apply(relation, self._needed(), self.context)
 
     def _in_written_order(self) -> tuple[Relation | None, set[int]]:
         current, done = None, set[int]()
@@ -143,24 +156,30 @@ class _Joining:
         return any(equality(c.node, done, [i], self.places) for c in self.pool)
 
     def _join(self, current: Relation, i: int, done: set[int]) -> Relation:
+        """One more relation; its equalities are the key of the join.
+
+        What else ON says is a condition of the join, if that is not inner; else it is tested above.
+        """
         kind = self.kinds[i]
         if kind == RIGHT:
             below, self.on[i] = split(self.on[i], done)
             current = current.tested(below, self.context.words)
-        conjuncts = self.pool if kind == INNER and i > self.strict else self.on[i]
-        found = [(c, equality(c.node, done, [i], self.places)) for c in conjuncts]
+        pooled = kind == INNER and i > self.strict
+        found = [
+            (c, equality(c.node, done, [i], self.places))
+            for c in (self.pool if pooled else self.on[i])
+        ]
         on = [self._equality(i, c, e) for c, e in found if e is not None]
         others = [c for c, e in found if e is None]
         if not on:
             raise without_equality()
-        conditions = [] if kind == INNER else [c.node for c in others]
-        if kind == INNER and i > self.strict:
+        if pooled:
             self.pool = others
         else:
             self.on[i] = others if kind == INNER else []
-        return joined(
-            kind, current, self.relations[i], on, conditions, self._needed(), self.context
-        )
+        conditions = [c.node for c in others] if kind != INNER else []
+        right = self.relations[i]
+        return plan_join(kind, current, right, on, conditions, self._needed(), self.context)
 
     def _equality(self, i: int, conjunct: Conjunct, found: Equality) -> Equality:
         """With the column that USING makes of its two sides."""

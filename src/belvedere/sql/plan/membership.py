@@ -15,10 +15,13 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from belvedere.errors import Unsupported
-from belvedere.sql.plan.aggregation import aggregated
+from belvedere.sql.front.binding import Field
+from belvedere.sql.front.sources import ANTI, INNER, SEMI, JoinKind
+from belvedere.sql.plan.aggregation import plan_groups
 from belvedere.sql.plan.conditions import columns_of, uses
 from belvedere.sql.plan.context import Context
-from belvedere.sql.plan.join import ANTI, INNER, SEMI, Equality, joined
+from belvedere.sql.plan.join import Equality, plan_join
+from belvedere.sql.plan.refusal import is_membership
 from belvedere.sql.plan.relation import Branch, Relation
 
 
@@ -50,10 +53,12 @@ class Membership:
     def uses(self, places: Mapping[str, int]) -> frozenset[int]:
         return frozenset[int]().union(*(uses(node, places) for node in self.outside))
 
-    def applied(self, relation: Relation, needed: Iterable[str], context: Context) -> Relation:
-        kind = ANTI if self.negated else SEMI
+    def apply(self, relation: Relation, needed: Iterable[str], context: Context) -> Relation:
+        kind: JoinKind = ANTI if self.negated else SEMI
         if not (self.negated and self.operands and self._nullable(relation)):
-            return joined(kind, relation, self.relation, self.on, self.conditions, needed, context)
+            return plan_join(
+                kind, relation, self.relation, self.on, self.conditions, needed, context
+            )
         if self.correlated or self.operands > 1:
             raise Unsupported(
                 f"{self.text} over columns that can be NULL",
@@ -61,7 +66,7 @@ class Membership:
             )
         operand = self.on[0].left
         wanted = {**dict.fromkeys(needed), **columns_of([operand])}
-        found = joined(kind, relation, self.relation, self.on, (), wanted, context)
+        found = plan_join(kind, relation, self.relation, self.on, (), wanted, context)
         return self._with_nulls(found, operand, needed, context)
 
     def _nullable(self, relation: Relation) -> bool:
@@ -72,31 +77,33 @@ class Membership:
         )
 
     def _with_nulls(
-        self, found: Relation, operand: exp.Expr, needed: Iterable[str], context: Context
+        self, rows: Relation, operand: exp.Expr, needed: Iterable[str], context: Context
     ) -> Relation:
         """What SQL says about NULLs, by a join with one row that says whether the subquery is empty
         and whether it has a NULL.
         """
-        rows, values = exp.Count(this=exp.Star()), exp.Count(this=self.on[0].right.copy())
-        counted = aggregated(self.relation, [], [rows, values], context)
-        empty, full = context.fresh("", "empty"), context.fresh("", "without NULL")
-        zero = exp.EQ(this=rows.copy(), expression=exp.Literal.number(0))
-        whole = exp.EQ(this=rows.copy(), expression=values.copy())
-        branch = counted.branches[0]
-        facts = {
-            empty.text: counted.value(zero, "").each[0],
-            full.text: counted.value(whole, "").each[0],
-        }
-        about = Relation((Branch(branch.node, facts),), counted.identity, counted.partition)
-        context.labels.update({empty.text: "the subquery is empty", full.text: "it has no NULL"})
-        both = joined(
-            INNER, found, about, [], [], [*needed, *columns_of([operand]), *facts], context
-        )
+        about, empty, full = self._facts(context)
+        wanted = [*needed, *columns_of([operand]), empty.text, full.text]
+        both = plan_join(INNER, rows, about, [], [], wanted, context)
         given = exp.Not(this=exp.Is(this=operand.copy(), expression=exp.Null()))
-        keep = exp.Or(
-            this=empty.bound, expression=exp.Paren(this=exp.And(this=given, expression=full.bound))
-        )
-        return both.tested([keep], context.words)
+        decided = exp.Paren(this=exp.And(this=given, expression=full.bound))
+        return both.tested([exp.Or(this=empty.bound, expression=decided)], context.words)
+
+    def _facts(self, context: Context) -> tuple[Relation, Field, Field]:
+        """One row about the subquery, and its two columns: it is empty, it has no NULL."""
+        rows, values = exp.Count(this=exp.Star()), exp.Count(this=self.on[0].right.copy())
+        counted = plan_groups(self.relation, [], [rows, values], context)
+        tests = {
+            "the subquery is empty": exp.EQ(this=rows.copy(), expression=exp.Literal.number(0)),
+            "it has no NULL": exp.EQ(this=rows.copy(), expression=values.copy()),
+        }
+        empty, full = (context.fresh("", words) for words in tests)
+        facts = {
+            field.text: counted.value(test, "").each[0]
+            for field, test in zip((empty, full), tests.values(), strict=True)
+        }
+        branch = Branch(counted.branches[0].node, facts)
+        return Relation((branch,), counted.identity, counted.partition), empty, full
 
 
 def membership(node: exp.Expr) -> tuple[exp.Expr, bool] | None:
@@ -104,7 +111,4 @@ def membership(node: exp.Expr) -> tuple[exp.Expr, bool] | None:
     inner, negated = node.unnest(), False
     while isinstance(inner, exp.Not):
         inner, negated = inner.this.unnest(), not negated
-    is_one = isinstance(inner, exp.Exists) or (
-        isinstance(inner, exp.In) and inner.args.get("query") is not None
-    )
-    return (inner, negated) if is_one else None
+    return (inner, negated) if is_membership(inner) else None

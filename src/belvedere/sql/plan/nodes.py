@@ -13,7 +13,15 @@ from belvedere.errors import Unsupported
 from belvedere.operators.graph import Inputs, Node, Operator, shape
 from belvedere.operators.select import IDENTITY, Select
 from belvedere.sql.plan.identity import longest
-from belvedere.sql.plan.relation import Branch, Relation, Value, column, conjunction, expression
+from belvedere.sql.plan.relation import (
+    Branch,
+    Relation,
+    Value,
+    column,
+    conjunction,
+    expression,
+    sort_values,
+)
 
 WANTED = 1  # a state table that `graph.bound` gives its id
 _BRANCHES = 250  # a tag is one byte, and some are taken
@@ -84,7 +92,7 @@ class Nodes:
         if not any(len(b.values[text].sql) > _LONG for b in relation.branches for text in texts):
             return relation
         values = {text: relation.known(text, words(text)) for text in texts}
-        columns = sorted({v.place: v for v in values.values()}.values(), key=lambda v: v.place)
+        columns = sort_values(values.values())
         numbers = {v.place: i for i, v in enumerate(columns)}
         branches = []
         for i, branch in enumerate(relation.branches):

@@ -7,20 +7,21 @@ from __future__ import annotations
 from sqlglot import exp
 
 from belvedere.errors import SqlError, Unsupported
-from belvedere.sql.binding import text_of
-from belvedere.sql.parentheses import is_parenthesised
-from belvedere.sql.plan.clauses import Item, sort_keys
-from belvedere.sql.plan.context import Answer, Context
+from belvedere.sql.front.binding import text_of
+from belvedere.sql.front.clauses import bind_order, items_of
+from belvedere.sql.front.names import Names
+from belvedere.sql.front.parentheses import is_parenthesised
+from belvedere.sql.front.sources import Answer
+from belvedere.sql.plan.context import Context, Planned
 from belvedere.sql.plan.joining import check_bounded
-from belvedere.sql.plan.names import Names
-from belvedere.sql.plan.ranking import first_rows, limit_of, make_total, ordering
-from belvedere.sql.plan.refusal import refuse_ends
-from belvedere.sql.plan.selects import selected
-from belvedere.sql.plan.set_operations import combined
-from belvedere.sql.plan.sources import column_names, renamed
+from belvedere.sql.plan.ranking import limit_of, make_total, ordering, plan_first_rows
+from belvedere.sql.plan.refusal import VIEW, refuse_ends
+from belvedere.sql.plan.selects import plan_select
+from belvedere.sql.plan.set_operations import plan_set_operation
+from belvedere.sql.plan.sources import plan_definition
 
 
-def answer(query: exp.Expr, context: Context) -> Answer:
+def answer(query: exp.Expr, context: Context) -> Planned:
     definitions = query.args.get("with_")
     if definitions is None:
         return _answer(query, context)
@@ -41,16 +42,15 @@ def _check(cte: exp.Expr, context: Context) -> None:
     """
     context.unused[id(cte)] = cte
     if context.created:
-        inner = context.ctes[cte.alias.lower()]
-        renamed(answer(inner.query, inner.context), column_names(inner.alias), text_of(inner.alias))
+        plan_definition(context.ctes[cte.alias.lower()])
 
 
-def _answer(query: exp.Expr, context: Context) -> Answer:
+def _answer(query: exp.Expr, context: Context) -> Planned:
     if isinstance(query, exp.Select):
-        return selected(query, context)
+        return plan_select(query, context)
     if isinstance(query, exp.SetOperation):
         refuse_ends(query)
-        return _first(query, combined(query, context), context)
+        return _first(query, plan_set_operation(query, context), context)
     if isinstance(query, exp.Subquery) and not is_parenthesised(query):
         refuse_ends(query)
         return _first(query, answer(query.this, context), context)
@@ -59,22 +59,16 @@ def _answer(query: exp.Expr, context: Context) -> Answer:
     raise SqlError(f"a view is defined by a SELECT, not by {text_of(query).split()[0]}")
 
 
-def _first(query: exp.Expr, found: Answer, context: Context) -> Answer:
+def _first(query: exp.Expr, found: Planned, context: Context) -> Planned:
     """The first rows of a whole query."""
     order = query.args.get("order")
     if order is None:
         return found
     relation = check_bounded(found.relation)
-    names = Names(found.fields)
-    items = [Item(f.name, f.bound, exp.column(f.name)) for f in found.fields]
-    keys = sort_keys(order, items, names)
+    names = Names(found.fields, VIEW)
+    keys = bind_order(order, items_of(found.fields), names)
     texts = [f.text for f in found.fields]
-    make_total(
-        order, [text_of(key.this) for key in keys], relation, names.nameable(), texts, context
-    )
-    return Answer(
-        found.fields,
-        first_rows(
-            relation, [], ordering(keys, relation, context), texts, limit_of(query), "", context
-        ),
-    )
+    given = [text_of(key.this) for key in keys]
+    make_total(order, given, relation, names.nameable(), texts, context)
+    sorts, limit = ordering(keys, relation, context), limit_of(query)
+    return Answer(found.fields, plan_first_rows(relation, [], sorts, texts, limit, "", context))

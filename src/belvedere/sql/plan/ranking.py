@@ -10,8 +10,8 @@ cannot be named there, the user has to make the order total.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
@@ -20,10 +20,19 @@ from belvedere.expressions import Typed
 from belvedere.operators.arrange import Arrange
 from belvedere.operators.select import IDENTITY
 from belvedere.operators.topk import TopK
-from belvedere.sql.binding import check_int, text_of
+from belvedere.sql.front.binding import check_int, text_of
 from belvedere.sql.plan.context import Context
 from belvedere.sql.plan.nodes import WANTED
-from belvedere.sql.plan.relation import Branch, Ranking, Relation, Test, Value, column
+from belvedere.sql.plan.relation import (
+    Branch,
+    Place,
+    Ranking,
+    Relation,
+    Test,
+    Value,
+    column,
+    sort_values,
+)
 from belvedere.types import BOOLEAN, DOUBLE, INT
 
 Order = tuple[tuple[Value, bool], ...]  # True: descending
@@ -55,7 +64,7 @@ def ordering(keys: Sequence[exp.Expr], relation: Relation, context: Context) -> 
     return tuple(found)
 
 
-def first_rows(
+def plan_first_rows(
     relation: Relation,
     partition: Sequence[Value],
     order: Order,
@@ -69,31 +78,53 @@ def first_rows(
     """
     if limit < 1:
         return _no_rows(relation, rank)
-    fixed = {v.place for v in partition}
-    order = tuple((v, d) for v, d in order if v.place not in fixed)
-    columns = [*partition, *(v for v, _ in order)]
-    places = {
-        v.place: i
-        for i, v in reversed(list(enumerate(columns)))
-        if i >= len(partition) or v.type != DOUBLE
-    }
     kept = {text: relation.known(text, context.label(text)) for text in keep}
-    rest = sorted(
-        {v.place: v for v in kept.values() if v.place not in places}.values(), key=lambda v: v.place
-    )
-    places.update({v.place: len(columns) + i for i, v in enumerate(rest)})
-    everything = [*columns, *rest]
-    below = context.nodes.feed(relation, everything, [(*range(len(columns)), IDENTITY)])
-    rows = Arrange(
-        WANTED, tuple(v.type for v in everything), len(partition), tuple(d for _, d in order)
-    )
-    arranged = context.nodes.add(rows, (below,))
-    node = context.nodes.add(TopK(rows, limit, bool(rank)), ((arranged,),), local=True)
-    values = {text: column(places[v.place], v.type, v.nullable) for text, v in kept.items()}
+    leaf = _leaf(partition, order, list(kept.values()))
+    below = context.nodes.feed(relation, leaf.columns, [(*range(leaf.key), IDENTITY)])
+    node = _add_topk(TopK(leaf.arrange(len(partition)), limit, bool(rank)), below, context)
+    values = {text: column(leaf.places[v.place], v.type, v.nullable) for text, v in kept.items()}
     if rank:
-        values[rank] = column(len(everything), INT, False)
+        values[rank] = column(len(leaf.columns), INT, False)
     by = tuple(relation.equal(v) if v.type != DOUBLE else frozenset[str]() for v in partition)
     return Relation((Branch(node, values),), relation.identity, by, missing=relation.missing)
+
+
+def _add_topk(operator: TopK, below: tuple[int, ...], context: Context) -> int:
+    arranged = context.nodes.add(operator.rows, (below,))
+    return context.nodes.add(operator, ((arranged,),), local=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Leaf:
+    """The columns of an ordered arrangement: partition, order, and the rest that is kept.
+
+    The first `key` of them are its key; `places` says which column holds a value.
+    """
+
+    columns: tuple[Value, ...]
+    key: int
+    descending: tuple[bool, ...]
+    places: Mapping[Place, int]
+
+    def arrange(self, partition: int) -> Arrange:
+        """The operator that keeps them, under as many columns of the partition."""
+        return Arrange(WANTED, tuple(v.type for v in self.columns), partition, self.descending)
+
+
+def _leaf(partition: Sequence[Value], order: Order, kept: Sequence[Value]) -> _Leaf:
+    """A value that partitions the rows does not order them. The rest stands in an order that does
+    not depend on the query.
+    """
+    fixed = {v.place for v in partition}
+    order = tuple((v, descending) for v, descending in order if v.place not in fixed)
+    key = [*partition, *(v for v, _ in order)]
+    # A value that stands twice is read from the first; a double that partitions has lost the sign
+    # of zero, so it is kept once more.
+    readable = [(i, v) for i, v in enumerate(key) if i >= len(partition) or v.type != DOUBLE]
+    places = {v.place: i for i, v in reversed(readable)}
+    rest = sort_values(v for v in kept if v.place not in places)
+    places.update({v.place: len(key) + i for i, v in enumerate(rest)})
+    return _Leaf((*key, *rest), len(key), tuple(d for _, d in order), places)
 
 
 def _no_rows(relation: Relation, rank: str) -> Relation:
@@ -108,7 +139,7 @@ def _no_rows(relation: Relation, rank: str) -> Relation:
     return replace(relation, branches=branches, ranking=None)
 
 
-def bounded(
+def plan_bound(
     relation: Relation, conditions: Sequence[exp.Expr], needed: Iterable[str], context: Context
 ) -> tuple[Relation, list[exp.Expr]]:
     """A relation with row numbers, cut by one of the conditions; and the conditions that are still
@@ -116,18 +147,20 @@ def bounded(
     """
     ranking = relation.ranking
     assert ranking is not None
+    key = ranking.key
     for number, node in enumerate(conditions):
-        limit, whole = _bound(node, ranking.key)
-        if limit is not None:
-            others = [c for i, c in enumerate(conditions) if i != number or not whole]
-            wanted = dict.fromkeys(needed) | relation.used(others)
-            rank = ranking.key if ranking.key in wanted else ""
-            keep = [text for text in wanted if text in relation and text != ranking.key]
-            return (
-                first_rows(relation, ranking.partition, ranking.order, keep, limit, rank, context),
-                others,
-            )
-    tests = [context.words(node) for node in conditions if ranking.key in relation.used([node])]
+        limit, whole = _bound(node, key)
+        if limit is None:
+            continue
+        others = [c for i, c in enumerate(conditions) if i != number or not whole]
+        wanted = dict.fromkeys(needed) | relation.used(others)
+        keep = [text for text in wanted if text in relation and text != key]
+        rank = key if key in wanted else ""
+        cut = plan_first_rows(
+            relation, ranking.partition, ranking.order, keep, limit, rank, context
+        )
+        return cut, others
+    tests = [context.words(node) for node in conditions if key in relation.used([node])]
     raise unbounded(ranking, " AND ".join(tests))
 
 
@@ -140,22 +173,35 @@ def unbounded(ranking: Ranking, tests: str = "") -> Unsupported:
 
 
 def _bound(node: exp.Expr, key: str) -> tuple[int | None, bool]:
-    """The largest row number that a condition lets pass, and whether it says no more than that."""
+    """The largest row number that a condition lets pass, and whether it says no more than that.
+
+    rn BETWEEN 1 AND n, rn <= n     n, and no more
+    rn < n                          n - 1, and no more
+    rn = n                          n, and no more if n is 1
+    """
     node = node.unnest()
     if isinstance(node, exp.Between) and text_of(node.this) == key:
-        low, high = _number(node.args["low"]), _number(node.args["high"])
-        return high, low == 1
-    if not isinstance(node, exp.LTE | exp.LT | exp.GTE | exp.GT | exp.EQ):
+        return _number(node.args["high"]), _number(node.args["low"]) == 1
+    kind, number = _comparison(node, key)
+    if number is None:
         return None, False
+    if kind is exp.LT:
+        return number - 1, True
+    return (number, kind is exp.LTE or number == 1) if kind in (exp.LTE, exp.EQ) else (None, False)
+
+
+def _comparison(node: exp.Expr, key: str) -> tuple[type[exp.Expr], int | None]:
+    """How a condition compares the row number, which is turned to the left, with a whole number;
+    None if it does not.
+    """
     kind: type[exp.Expr] = type(node)
+    if not isinstance(node, exp.LTE | exp.LT | exp.GTE | exp.GT | exp.EQ):
+        return kind, None
     left, right = node.this.unnest(), node.expression.unnest()
     if text_of(right) == key:
         kind = _TURNED.get(kind, kind)
         left, right = right, left
-    number = _number(right)
-    if text_of(left) != key or number is None or kind in (exp.GTE, exp.GT):
-        return None, False
-    return (number - 1, True) if kind is exp.LT else (number, kind is exp.LTE or number == 1)
+    return kind, _number(right) if text_of(left) == key else None
 
 
 def _number(node: exp.Expr) -> int | None:

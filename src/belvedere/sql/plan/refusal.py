@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from sqlglot import exp
 
 from belvedere.errors import SqlError, Unsupported
 from belvedere.expressions import called, unknown, written_of
-from belvedere.sql.binding import text_of
-from belvedere.sql.understood import AGGREGATES, Purpose, written_part
+from belvedere.sql.front.binding import is_in_query, text_of
+from belvedere.sql.front.conjuncts import conjuncts
+from belvedere.sql.front.purpose import Clause, Purpose
+from belvedere.sql.understood import AGGREGATES, written_part
 
 _SORT = "leave it out of the view and sort when you read it"
 _KEY = "use WITH (key = '...') to choose the view's key"
@@ -29,8 +33,8 @@ _CLAUSES = {
     "replace": ("* REPLACE", _NAMED),
     "rename": ("* RENAME", _NAMED),
 }
-_GROUPING = {"cube": "CUBE", "rollup": "ROLLUP", "grouping_sets": "GROUPING SETS"}
 _AGGREGATES = "count, sum, avg, min, max and count(DISTINCT ...) are maintained"
+_JOINS = "write JOIN, LEFT, RIGHT, FULL, LEFT SEMI or LEFT ANTI JOIN, with ON or USING"
 _CONNECTED = (
     "join with the subquery in FROM, grouped by the columns that connect it with this query"
 )
@@ -43,25 +47,55 @@ _INSTEAD = {
 }
 
 
-def _refused_argument(node: exp.Expr, name: str) -> SqlError:
-    construct, instead = _CLAUSES.get(name, ("", ""))
-    if construct:
+class _View(Purpose):
+    name = "view"
+    grouping = "create one view per grouping"
+    aggregates = _AGGREGATES
+
+    def refused(self, construct: str, instead: str = "") -> SqlError:
         return Unsupported(construct, instead)
-    if isinstance(node, exp.Func):
+
+    def refused_argument(self, node: exp.Expr, name: str) -> SqlError:
+        construct, instead = _CLAUSES.get(name, ("", ""))
+        if construct:
+            return Unsupported(construct, instead)
+        if isinstance(node, exp.Func):
+            return unknown(node)
+        place = " in FROM" if isinstance(node, exp.Table | exp.Subquery) else ""
+        return Unsupported(f"{written_part(node, name)}{place}", "leave it out")
+
+    def refused_node(self, node: exp.Expr) -> SqlError:
+        if isinstance(node, exp.AggFunc) or called(node).lower() in AGGREGATES:
+            return Unsupported(f"the aggregate {written_of(node)}", _AGGREGATES)
+        if isinstance(node, exp.Placeholder | exp.Parameter):
+            return Unsupported(written_of(node), "write the value itself")
         return unknown(node)
-    place = " in FROM" if isinstance(node, exp.Table | exp.Subquery) else ""
-    return Unsupported(f"{written_part(node, name)}{place}", "leave it out")
+
+    def refused_join(self, node: exp.Join) -> SqlError:
+        words = " ".join(filter(None, (node.method, node.side, node.kind)))
+        return Unsupported(f"{words} JOIN", _JOINS)
+
+    def refused_relation(self, node: exp.Expr) -> SqlError:
+        if isinstance(node, exp.Lateral):
+            instead = "join with a subquery that is grouped or ranked by the key"
+            return Unsupported("LATERAL", instead)
+        return Unsupported(f"{text_of(node)} in FROM")
+
+    def reword(self, error: SqlError, words: Callable[[str], str]) -> SqlError:
+        if isinstance(error, Unsupported):
+            return Unsupported(words(error.construct), words(error.instead))
+        return SqlError(words(str(error)))
+
+    def check_subqueries(self, node: exp.Expr, clause: Clause) -> None:
+        """Subqueries stand in FROM, or are whole conditions of WHERE."""
+        _refuse_subqueries(node, clause)
+
+    def conditions(self, node: exp.Expr | None) -> list[exp.Expr]:
+        """Each conjunct is tested as far below as it can be."""
+        return conjuncts(node)
 
 
-def _refused_node(node: exp.Expr) -> SqlError:
-    if isinstance(node, exp.AggFunc) or called(node).lower() in AGGREGATES:
-        return Unsupported(f"the aggregate {written_of(node)}", _AGGREGATES)
-    if isinstance(node, exp.Placeholder | exp.Parameter):
-        return Unsupported(written_of(node), "write the value itself")
-    return unknown(node)
-
-
-VIEW = Purpose("view", _refused_argument, _refused_node)
+VIEW = _View()
 
 
 def refuse_ends(query: exp.Expr) -> None:
@@ -80,28 +114,11 @@ def refuse_ends(query: exp.Expr) -> None:
         )
 
 
-def refuse_grouping(group: exp.Expr) -> None:
-    for name, construct in _GROUPING.items():
-        if group.args.get(name):
-            raise Unsupported(construct, "create one view per grouping")
-    for node in group.expressions:
-        if isinstance(node, exp.Cube | exp.Rollup | exp.GroupingSets):
-            construct = (
-                "GROUPING SETS"
-                if isinstance(node, exp.GroupingSets)
-                else type(node).__name__.upper()
-            )
-            raise Unsupported(construct, "create one view per grouping")
-
-
 def is_membership(node: exp.Expr) -> bool:
-    return isinstance(node, exp.Exists) or (
-        isinstance(node, exp.In) and node.args.get("query") is not None
-    )
+    return isinstance(node, exp.Exists) or is_in_query(node)
 
 
-def refuse_subqueries(node: exp.Expr, clause: str) -> None:
-    """Subqueries stand in FROM, or are whole conditions of WHERE."""
+def _refuse_subqueries(node: exp.Expr, clause: Clause) -> None:
     found = node.find(exp.Query, exp.Exists)
     while (
         found is not None

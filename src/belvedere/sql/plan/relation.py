@@ -6,7 +6,7 @@ costs nothing of its own, and two queries that compute the same over the same no
 Select. A UNION ALL is a relation with several branches: what is computed over it is computed over
 each.
 
-Values are known by the text of their bound expression (`sql.binding`).
+Values are known by the text of their bound expression (`sql.front.binding`).
 """
 
 from __future__ import annotations
@@ -18,15 +18,17 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from belvedere.encoding import MAX_KEY
-from belvedere.errors import SqlError, Unsupported
-from belvedere.expressions import Typed, all_of, lower, lower_condition
+from belvedere.errors import SqlError
+from belvedere.expressions import Typed, all_of, lower_condition
 from belvedere.operators.select import Expression
-from belvedere.sql.binding import VALUE, has_computed, over_values, text_of
+from belvedere.sql.front.binding import VALUE, has_computed, over_values, text_of
+from belvedere.sql.front.values import lower_over
+from belvedere.sql.plan.refusal import VIEW
 from belvedere.types import INT, SqlType
 
 _PLAIN = re.compile(r'"c(\d+)"')
+Place = tuple[tuple[int, str], ...]  # what a value is, branch by branch
 _ROW_NUMBER = Typed("", INT)  # a value that is not computed yet
-_PLACEHOLDER = re.compile(r"_(?:bound|value)\.\w+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +84,7 @@ class Value:
         return any(v.nullable for v in self.each)
 
     @property
-    def place(self) -> tuple[tuple[int, str], ...]:
+    def place(self) -> Place:
         """Two queries list their columns in this order: columns of the node by number, then
         expressions by text.
         """
@@ -182,6 +184,11 @@ class Relation:
         return found
 
 
+def sort_values(values: Iterable[Value]) -> list[Value]:
+    """Each value once, in an order that does not depend on the query (`Value.place`)."""
+    return sorted({v.place: v for v in values}.values(), key=lambda v: v.place)
+
+
 def number_of(value: Typed) -> int:
     """The number of the column that a value only passes on, else -1."""
     match = _PLAIN.fullmatch(value.sql)
@@ -214,19 +221,6 @@ def renamed(
     )
 
 
-def reworded(error: SqlError, names: Mapping[str, str]) -> SqlError:
-    """The error in the user's words: `names` says what our names for
-    columns and values stand for.
-    """
-    if isinstance(error, Unsupported):
-        return Unsupported(words(error.construct, names), words(error.instead, names))
-    return SqlError(words(str(error), names))
-
-
-def words(text: str, names: Mapping[str, str]) -> str:
-    return _PLACEHOLDER.sub(lambda match: names.get(match[0], match[0]), text)
-
-
 def _not_null(node: exp.Expr) -> str:
     """The text of the value of which a condition says that it is not NULL, or ""."""
     inner = node.this.unnest() if isinstance(node, exp.Not) else None
@@ -238,13 +232,8 @@ def _not_null(node: exp.Expr) -> str:
 
 
 def _lowered(node: exp.Expr, branch: Branch, missing: str) -> Typed:
-    part, found = over_values(node, branch.values.get, missing, has_computed(branch.values))
-    try:
-        return lower(part, lambda c: found[int(c.name[1:])][1])
-    except SqlError as error:
-        raise reworded(
-            error, {f"{VALUE}.v{i}": text for i, (text, _) in enumerate(found)}
-        ) from error
+    values = branch.values
+    return lower_over(node, values.get, missing, has_computed(values), VIEW)
 
 
 def _condition(node: exp.Expr, branch: Branch, missing: str) -> Typed:

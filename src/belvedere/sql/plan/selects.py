@@ -5,31 +5,32 @@ FROM, WHERE -> GROUP BY, HAVING -> ROW_NUMBER, QUALIFY -> SELECT, DISTINCT -> OR
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from sqlglot import exp
 
 from belvedere.errors import SqlError, Unsupported
-from belvedere.sql.binding import parts_of, text_of
-from belvedere.sql.parentheses import joins_in
-from belvedere.sql.plan.aggregation import aggregated
-from belvedere.sql.plan.clauses import Clauses, Item, clauses_of
+from belvedere.sql.front.binding import Field, parts_of, text_of
+from belvedere.sql.front.clauses import Clauses, Item, bind_clauses, items_of
+from belvedere.sql.front.names import Names
+from belvedere.sql.front.parentheses import joins_in
+from belvedere.sql.front.sources import Answer, From
+from belvedere.sql.plan.aggregation import plan_groups
 from belvedere.sql.plan.conditions import columns_of
-from belvedere.sql.plan.context import Answer, Context
+from belvedere.sql.plan.context import Context, Planned
 from belvedere.sql.plan.identity import unique_on
 from belvedere.sql.plan.joining import check_bounded, from_and_where
-from belvedere.sql.plan.names import Names
 from belvedere.sql.plan.ranking import (
-    bounded,
-    first_rows,
     limit_of,
     make_total,
     ordering,
+    plan_bound,
+    plan_first_rows,
     unbounded,
 )
 from belvedere.sql.plan.refusal import refuse_ends
-from belvedere.sql.plan.relation import Branch, Ranking, Relation, renamed
+from belvedere.sql.plan.relation import Branch, Ranking, Relation, Value, renamed
 from belvedere.sql.plan.sources import from_clause, from_relation
 from belvedere.sql.plan.subqueries import where_clause
 from belvedere.types import DOUBLE
@@ -40,34 +41,40 @@ _BOUNDED = (
 )
 
 
-def selected(query: exp.Select, context: Context) -> Answer:
+def plan_select(query: exp.Select, context: Context) -> Planned:
     refuse_ends(query)
     source = from_clause(query, context)
-    clauses = clauses_of(query, source.names)
+    clauses = bind_clauses(query, source.names)
     window = _window(clauses)
-    where, memberships = where_clause(query, source.names, context)
-    _refuse_outer(
-        [*where, *clauses.over_rows, *clauses.results, *(c for j in source.joined for c in j.on)],
-        source.names,
-    )
-    relation = from_and_where(source, where, memberships, clauses.over_rows, context)
+    relation = _plan_rows(query, source, clauses, context)
     nameable: Nameable = source.names.nameable()
     if clauses.grouped:
-        relation = aggregated(relation, [g.node for g in clauses.groups], clauses.calls, context)
-        nameable = [(g.written.copy(), text_of(g.node)) for g in clauses.groups]
+        groups = [g.node for g in clauses.groups]
+        relation = plan_groups(relation, groups, clauses.calls, context)
         relation = relation.tested(clauses.having, context.words)
+        nameable = [(g.written.copy(), text_of(g.node)) for g in clauses.groups]
     if window is not None:
-        relation = _numbered(relation, window, query, clauses, nameable, context)
+        relation = _plan_numbers(relation, window, query, clauses, nameable, context)
     elif clauses.qualify:
         raise Unsupported("QUALIFY without ROW_NUMBER()", "write its condition in WHERE")
     if clauses.distinct:
-        relation, nameable = _distinct(relation, clauses, context)
+        relation, nameable = _plan_distinct(relation, clauses, context)
     if clauses.order:
-        relation = _limited(relation, query, clauses, nameable, context)
-    return _projected(relation, clauses.items, context)
+        relation = _plan_limit(relation, query, clauses, nameable, context)
+    return _project(relation, clauses.items, context)
 
 
-def related(node: exp.Subquery, context: Context) -> Answer:
+def _plan_rows(
+    query: exp.Select, source: From[Relation], clauses: Clauses, context: Context
+) -> Relation:
+    """FROM and WHERE."""
+    where, memberships = where_clause(query, source.names, context)
+    on = [condition for joined in source.joined for condition in joined.on]
+    _refuse_outer([*where, *clauses.over_rows, *clauses.results, *on], source.names)
+    return from_and_where(source, where, memberships, clauses.over_rows, context)
+
+
+def plan_parentheses(node: exp.Subquery, context: Context) -> Planned:
     """A join in parentheses: one relation with the columns of all that stand in it, each under its
     own relation's name.
     """
@@ -81,9 +88,7 @@ def related(node: exp.Subquery, context: Context) -> Answer:
             "write that condition in WHERE",
         )
     relation = check_bounded(from_and_where(source, [], [], [f.bound for f in fields], context))
-    made = _projected(
-        relation, [Item(f.name, f.bound, exp.column(f.name)) for f in fields], context
-    )
+    made = _project(relation, items_of(fields), context)
     named = [
         replace(new, relation=f.relation, visible=f.visible)
         for new, f in zip(made.fields, fields, strict=True)
@@ -121,7 +126,7 @@ def _window(clauses: Clauses) -> exp.Expr | None:
     return found[0] if found else None
 
 
-def _numbered(
+def _plan_numbers(
     relation: Relation,
     window: exp.Expr,
     query: exp.Select,
@@ -132,35 +137,33 @@ def _numbered(
     """The relation with row numbers that wait for a bound: QUALIFY gives one, or the query around
     this one.
     """
-    order, by = window.args.get("order"), window.args.get("partition_by") or []
-    if order is None:
-        raise SqlError("ROW_NUMBER() needs ORDER BY in OVER (...)")
-    partition = tuple(relation.value(node, context.words(node)) for node in by)
-    ranking = Ranking(
-        text_of(window),
-        partition,
-        ordering(order.expressions, relation, context),
-        context.words(window),
-    )
-    numbered = replace(relation, ranking=ranking)
-    seen = numbered.used(
-        [*(i.node for i in clauses.items), *clauses.qualify, *(key.this for key in clauses.order)]
-    )
-    given = [text_of(node) for node in [*by, *(key.this for key in order.expressions)]]
+    numbered = replace(relation, ranking=_ranking(relation, window, context))
+    outputs = [*(i.node for i in clauses.items), *(key.this for key in clauses.order)]
+    seen = numbered.used([*outputs, *clauses.qualify])
+    seen.pop(text_of(window), None)
+    given = [text_of(part) for part in _keys(window)]
     for written in _windows(query):
-        make_total(
-            written.args["order"],
-            given,
-            relation,
-            nameable,
-            [t for t in seen if t != ranking.key],
-            context,
-        )
+        make_total(written.args["order"], given, relation, nameable, seen, context)
     if not clauses.qualify:
         return numbered
-    above = numbered.used([*(i.node for i in clauses.items), *(key.this for key in clauses.order)])
-    first, others = bounded(numbered, clauses.qualify, above, context)
+    first, others = plan_bound(numbered, clauses.qualify, numbered.used(outputs), context)
     return first.tested(others, context.words)
+
+
+def _ranking(relation: Relation, window: exp.Expr, context: Context) -> Ranking:
+    order = window.args.get("order")
+    if order is None:
+        raise SqlError("ROW_NUMBER() needs ORDER BY in OVER (...)")
+    by = window.args.get("partition_by") or []
+    partition = tuple(relation.value(node, context.words(node)) for node in by)
+    keys = ordering(order.expressions, relation, context)
+    return Ranking(text_of(window), partition, keys, context.words(window))
+
+
+def _keys(window: exp.Expr) -> list[exp.Expr]:
+    """What the rows are partitioned and ordered by."""
+    by = window.args.get("partition_by") or []
+    return [*by, *(key.this for key in window.args["order"].expressions)]
 
 
 def _windows(query: exp.Select) -> list[exp.Expr]:
@@ -174,7 +177,9 @@ def _windows(query: exp.Select) -> list[exp.Expr]:
     ]
 
 
-def _distinct(relation: Relation, clauses: Clauses, context: Context) -> tuple[Relation, Nameable]:
+def _plan_distinct(
+    relation: Relation, clauses: Clauses, context: Context
+) -> tuple[Relation, Nameable]:
     """A group for each different row, unless the outputs tell all rows apart; above it only outputs
     can be named.
     """
@@ -186,11 +191,11 @@ def _distinct(relation: Relation, clauses: Clauses, context: Context) -> tuple[R
         v.type != DOUBLE for v in values
     ):
         return relation, names
-    groups = aggregated(relation, nodes, [], context)
+    groups = plan_groups(relation, nodes, [], context)
     return replace(groups, missing="must be an output, because of SELECT DISTINCT"), names
 
 
-def _limited(
+def _plan_limit(
     relation: Relation, query: exp.Select, clauses: Clauses, nameable: Nameable, context: Context
 ) -> Relation:
     check_bounded(relation)
@@ -206,7 +211,7 @@ def _limited(
         seen,
         context,
     )
-    return first_rows(
+    return plan_first_rows(
         relation, [], ordering(clauses.order, relation, context), seen, limit_of(query), "", context
     )
 
@@ -223,27 +228,20 @@ def _taken(node: exp.Expr, clauses: Clauses) -> bool:
     )
 
 
-def _projected(relation: Relation, items: Sequence[Item], context: Context) -> Answer:
+def _project(relation: Relation, items: Sequence[Item], context: Context) -> Planned:
+    """The outputs under new names; a row number that waits for a bound is carried along."""
     fields = tuple(context.fresh("", item.name) for item in items)
     texts = [text_of(item.node.unnest()) for item in items]
     ranking = relation.ranking
-    computed = [
-        (f, item.node)
-        for f, item, text in zip(fields, items, texts, strict=True)
-        if not ranking or text != ranking.key
-    ]
-    for field, node in computed:
-        if ranking and text_of(node) != ranking.key and parts_of([node], exp.Window):
-            raise unbounded(ranking)
-        context.labels[field.text] = context.words(node)
-    values = {f.text: relation.value(node, context.words(node)) for f, node in computed}
+    number = ranking.key if ranking else None
+    outputs = zip(fields, items, texts, strict=True)
+    computed = {f: item.node for f, item, text in outputs if text != number}
+    values = _compute(relation, computed, context)
     branches = [
-        Branch(b.node, {t: v.each[i] for t, v in values.items()}, b.tests)
+        Branch(b.node, {text: v.each[i] for text, v in values.items()}, b.tests)
         for i, b in enumerate(relation.branches)
     ]
-    names: dict[str, frozenset[str]] = {}
-    for field, text in zip(fields, texts, strict=True):
-        names[text] = names.get(text, frozenset()) | {field.text}
+    names = _new_names(fields, texts)
     identity = relation.identity.renamed(names) if relation.identity else None
     partition = renamed(relation.partition, names) if relation.partition is not None else None
     if ranking:
@@ -251,3 +249,23 @@ def _projected(relation: Relation, items: Sequence[Item], context: Context) -> A
             raise unbounded(ranking)
         ranking = replace(ranking, key=min(names[ranking.key]))
     return Answer(fields, Relation(tuple(branches), identity, partition, ranking))
+
+
+def _compute(
+    relation: Relation, nodes: Mapping[Field, exp.Expr], context: Context
+) -> dict[str, Value]:
+    """The values of the fields; no expression may be made of a row number that has no bound."""
+    ranking = relation.ranking
+    for field, node in nodes.items():
+        if ranking and text_of(node) != ranking.key and parts_of([node], exp.Window):
+            raise unbounded(ranking)
+        context.labels[field.text] = context.words(node)
+    return {f.text: relation.value(node, context.words(node)) for f, node in nodes.items()}
+
+
+def _new_names(fields: Sequence[Field], texts: Sequence[str]) -> dict[str, frozenset[str]]:
+    """By the text of an expression, the texts of all outputs that are it."""
+    names: dict[str, frozenset[str]] = {}
+    for field, text in zip(fields, texts, strict=True):
+        names[text] = names.get(text, frozenset()) | {field.text}
+    return names

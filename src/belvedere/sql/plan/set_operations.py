@@ -12,46 +12,36 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from belvedere.errors import SqlError, Unsupported
-from belvedere.expressions import cast_to, common_type
+from belvedere.expressions import cast_to
 from belvedere.operators.set_operation import SetOperation
-from belvedere.sql.binding import Field
-from belvedere.sql.plan.aggregation import aggregated
-from belvedere.sql.plan.context import Answer, Context
+from belvedere.sql.front.binding import Field
+from belvedere.sql.front.combining import Word, check_widths, column_type, keeps_copies, word_of
+from belvedere.sql.front.sources import Answer
+from belvedere.sql.plan.aggregation import plan_groups
+from belvedere.sql.plan.context import Context, Planned
 from belvedere.sql.plan.identity import of_columns
 from belvedere.sql.plan.joining import check_bounded
 from belvedere.sql.plan.nodes import WANTED
+from belvedere.sql.plan.refusal import VIEW
 from belvedere.sql.plan.relation import Branch, Relation, column
 from belvedere.types import SqlType
 
-_WORDS: dict[type[exp.Expr], str] = {
-    exp.Union: "UNION",
-    exp.Intersect: "INTERSECT",
-    exp.Except: "EXCEPT",
-}
 
-
-def combined(query: exp.SetOperation, context: Context) -> Answer:
-    word = _WORDS.get(type(query))
-    if word is None:
-        raise Unsupported(type(query).__name__.upper())
+def plan_set_operation(query: exp.SetOperation, context: Context) -> Planned:
+    word = word_of(query, VIEW)
     if word == "UNION":
-        rows = _united(query, context)
-        return rows if _keeps_copies(query) else _distinct(rows, context)
+        rows = _unite(query, context)
+        return rows if keeps_copies(query) else _distinct(rows, context)
     fields, sides = _sides(
         word,
         context.answer(query.this, context),
         context.answer(query.expression, context),
         context,
     )
-    return _compared(word, _keeps_copies(query), fields, sides, context)
+    return _compare(word, keeps_copies(query), fields, sides, context)
 
 
-def _keeps_copies(query: exp.Expr) -> bool:
-    return query.args.get("distinct") is False
-
-
-def _united(query: exp.SetOperation, context: Context) -> Answer:
+def _unite(query: exp.SetOperation, context: Context) -> Planned:
     """All rows of both sides.
 
     What UNION on the left would take out is left in if this query takes it out anyway.
@@ -61,8 +51,8 @@ def _united(query: exp.SetOperation, context: Context) -> Answer:
         left.args.get(n) for n in ("with_", "order", "limit", "offset", "by_name")
     )
     first = (
-        _united(left, context)
-        if nested and not _keeps_copies(query)
+        _unite(left, context)
+        if nested and not keeps_copies(query)
         else context.answer(left, context)
     )
     fields, sides = _sides("UNION", first, context.answer(right, context), context)
@@ -70,13 +60,9 @@ def _united(query: exp.SetOperation, context: Context) -> Answer:
 
 
 def _sides(
-    word: str, left: Answer, right: Answer, context: Context
+    word: Word, left: Planned, right: Planned, context: Context
 ) -> tuple[tuple[Field, ...], list[Relation]]:
-    if len(left.fields) != len(right.fields):
-        raise SqlError(
-            f"{word} needs as many columns on both sides: {len(left.fields)} and"
-            f" {len(right.fields)}"
-        )
+    check_widths(word, len(left.fields), len(right.fields))
     check_bounded(left.relation)
     check_bounded(right.relation)
     fields = tuple(context.fresh("", f.name) for f in left.fields)
@@ -89,10 +75,10 @@ def _sides(
 
 def _common(a: Field, left: Relation, b: Field, right: Relation) -> SqlType | None:
     types = [left.branches[0].values[a.text].type, right.branches[0].values[b.text].type]
-    return None if types == [None, None] else common_type(types)
+    return column_type(*types)
 
 
-def _cast(side: Answer, fields: Sequence[Field], kinds: Sequence[SqlType | None]) -> Relation:
+def _cast(side: Planned, fields: Sequence[Field], kinds: Sequence[SqlType | None]) -> Relation:
     branches = []
     for branch in side.relation.branches:
         values = {}
@@ -103,30 +89,28 @@ def _cast(side: Answer, fields: Sequence[Field], kinds: Sequence[SqlType | None]
     return Relation(tuple(branches))
 
 
-def _distinct(rows: Answer, context: Context) -> Answer:
+def _distinct(rows: Planned, context: Context) -> Planned:
     return Answer(
-        rows.fields, aggregated(rows.relation, [f.bound for f in rows.fields], [], context)
+        rows.fields, plan_groups(rows.relation, [f.bound for f in rows.fields], [], context)
     )
 
 
-def _compared(
-    word: str, copies: bool, fields: tuple[Field, ...], sides: Sequence[Relation], context: Context
-) -> Answer:
-    values = [[side.known(f.text, f.name) for f in fields] for side in sides]
-    types = tuple(v.type for v in values[0])
-    key = tuple(range(len(types)))
-    below = [
-        context.nodes.feed(side, columns, [key])
-        for side, columns in zip(sides, values, strict=True)
-    ]
-    node = context.nodes.add(
-        SetOperation(WANTED, types, word.lower(), copies), (below[0], below[1])
-    )
-    nullable = [
-        a.nullable or (word == "INTERSECT" and b.nullable) for a, b in zip(*values, strict=True)
-    ]
-    outputs = {f.text: column(i, types[i], nullable[i]) for i, f in enumerate(fields)}
-    identity = of_columns([(f.text, kind) for f, kind in zip(fields, types, strict=True)])
-    return Answer(
-        fields, Relation((Branch(node, outputs),), None if copies else identity, identity.parts)
-    )
+def _compare(
+    word: Word, copies: bool, fields: tuple[Field, ...], sides: Sequence[Relation], context: Context
+) -> Planned:
+    """INTERSECT and EXCEPT, by an operator that counts the rows of both sides."""
+    left, right = ([side.known(f.text, f.name) for f in fields] for side in sides)
+    types = tuple(value.type for value in left)
+    key = [tuple(range(len(types)))]
+    below = context.nodes.feed(sides[0], left, key), context.nodes.feed(sides[1], right, key)
+    operator = SetOperation(WANTED, types, word.lower(), copies)
+    node = context.nodes.add(operator, below)
+    texts = [f.text for f in fields]
+    outputs = {}
+    for i, (a, b) in enumerate(zip(left, right, strict=True)):
+        nullable = a.nullable or (word == "INTERSECT" and b.nullable)
+        outputs[texts[i]] = column(i, types[i], nullable)
+    identity = of_columns(list(zip(texts, types, strict=True)))
+    # Copies of a row are told apart by their numbers, which are no columns.
+    rows = Relation((Branch(node, outputs),), None if copies else identity, identity.parts)
+    return Answer(fields, rows)

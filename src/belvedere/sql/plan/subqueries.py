@@ -9,18 +9,20 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from belvedere.errors import SqlError, Unsupported
-from belvedere.sql.binding import bind, calls_in, parts_of, text_of
-from belvedere.sql.plan.clauses import items_of
-from belvedere.sql.plan.conditions import OUTER, Conjunct, conjuncts, equality, placed
+from belvedere.sql.front.binding import bind, parts_of, text_of
+from belvedere.sql.front.clauses import bind_items, bind_where
+from belvedere.sql.front.conjuncts import conjuncts
+from belvedere.sql.front.names import Names
+from belvedere.sql.front.sources import From
+from belvedere.sql.plan.conditions import OUTER, Conjunct, equality, place
 from belvedere.sql.plan.context import Context
 from belvedere.sql.plan.join import Equality
 from belvedere.sql.plan.joining import check_bounded, from_and_where
 from belvedere.sql.plan.membership import Membership, membership
-from belvedere.sql.plan.names import Names
 from belvedere.sql.plan.order import without_equality
-from belvedere.sql.plan.refusal import refuse_ends, refuse_subqueries
+from belvedere.sql.plan.refusal import VIEW, refuse_ends
 from belvedere.sql.plan.relation import Relation
-from belvedere.sql.plan.sources import From, from_clause
+from belvedere.sql.plan.sources import from_clause
 
 _ENDS = {"order": "ORDER BY", "limit": "LIMIT"}
 _COMPLEX = ("group", "having", "qualify", "order", "limit", "offset", "with_")
@@ -36,26 +38,22 @@ def where_clause(
     conditions, memberships = [], []
     for node in conjuncts(where.this if where else None):
         tested = membership(node)
-        if tested is not None:
-            memberships.append(_planned(*tested, names, context))
-            continue
-        refuse_subqueries(node, "WHERE")
-        bound = bind(node, names.find)
-        if calls_in([bound]):
-            raise SqlError("an aggregate function cannot stand in WHERE: use HAVING")
-        conditions.append(bound)
+        if tested is None:
+            conditions.append(bind_where(node, names))
+        else:
+            memberships.append(_plan_membership(*tested, names, context))
     return conditions, memberships
 
 
-def _planned(node: exp.Expr, negated: bool, names: Names, context: Context) -> Membership:
+def _plan_membership(node: exp.Expr, negated: bool, names: Names, context: Context) -> Membership:
     if isinstance(node, exp.Exists):
-        return _Subquery(node, node.this, [], negated, names, context).planned()
+        return _Subquery(node, node.this, [], negated, names, context).plan()
     left = node.this.unnest()
     operands = list(left.expressions) if isinstance(left, exp.Tuple) else [left]
     for operand in operands:
-        refuse_subqueries(operand, "")
+        VIEW.check_subqueries(operand, "")
     bound = [bind(operand, names.find) for operand in operands]
-    return _Subquery(node, node.args["query"], bound, negated, names, context).planned()
+    return _Subquery(node, node.args["query"], bound, negated, names, context).plan()
 
 
 class _Subquery:
@@ -73,7 +71,7 @@ class _Subquery:
         self.query = _unwrapped(query)
         self.context = context.inside(names)
 
-    def planned(self) -> Membership:
+    def plan(self) -> Membership:
         if isinstance(self.query, exp.Select) and _is_simple(self.query):
             return self._simple(self.query)
         if isinstance(self.node, exp.Exists):
@@ -89,9 +87,9 @@ class _Subquery:
             )
         answer = self.context.answer(self.query, self.context)
         relation = check_bounded(answer.relation)
-        return self._made(relation, [f.bound for f in answer.fields], [], [])
+        return self._membership(relation, [f.bound for f in answer.fields], [], [])
 
-    def _made(
+    def _membership(
         self,
         relation: Relation,
         outputs: Sequence[exp.Expr],
@@ -118,22 +116,28 @@ class _Subquery:
         """No grouping inside, so conditions that refer to the query around become the join's."""
         refuse_ends(query)
         source = from_clause(query, self.context)
-        outputs = [item.node for item in items_of(query, source.names)] if self.operands else []
+        outputs = [item.node for item in bind_items(query, source.names)] if self.operands else []
         conditions, nested = where_clause(query, source.names, self.context)
-        on, others, own = self._sorted(placed(conditions, source.places), source)
-        joins = [c for j in source.joined for c in placed(j.on, source.places)]
-        if any(OUTER in c.uses for c in [*placed(outputs, source.places), *joins]) or any(
-            OUTER in m.uses(source.places) for m in nested
-        ):
-            raise self._refused()
+        on, others, own = self._sort(place(conditions, source.places), source)
+        self._check_inside(outputs, nested, source)
         if not self.operands and not on:
             raise without_equality() if others else self._unconnected()
         above = [*outputs, *(e.right for e in on), *_inside(others, source)]
         relation = from_and_where(source, own, nested, above, self.context)
-        return self._made(relation, outputs, on, [c.node for c in others])
+        return self._membership(relation, outputs, on, [c.node for c in others])
 
-    def _sorted(
-        self, conditions: Sequence[Conjunct], source: From
+    def _check_inside(
+        self, outputs: Sequence[exp.Expr], nested: Sequence[Membership], source: From[Relation]
+    ) -> None:
+        """Outputs, joins and subqueries of the subquery may not refer to the query around."""
+        places = source.places
+        joins = [condition for joined in source.joined for condition in joined.on]
+        used = [c.uses for c in place([*outputs, *joins], places)]
+        if any(OUTER in uses for uses in [*used, *(m.uses(places) for m in nested)]):
+            raise self._refused()
+
+    def _sort(
+        self, conditions: Sequence[Conjunct], source: From[Relation]
     ) -> tuple[list[Equality], list[Conjunct], list[exp.Expr]]:
         """Equalities with the query around, other conditions that refer to it, and conditions of
         the subquery alone.
@@ -161,7 +165,7 @@ class _Subquery:
         return Unsupported(f"the correlated subquery in {self.text}", instead)
 
 
-def _inside(conditions: Sequence[Conjunct], source: From) -> list[exp.Expr]:
+def _inside(conditions: Sequence[Conjunct], source: From[Relation]) -> list[exp.Expr]:
     return [
         column
         for c in conditions

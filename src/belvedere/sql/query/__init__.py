@@ -7,8 +7,8 @@
     run(translated, tables)     the result as an Arrow table
     take(translated, ...)       the same from as few batches as give enough rows
 
-A query is translated stage by stage (see `stage`). What has no translation with Spark's meaning
-raises `NotAnswered`.
+Names are bound in `sql.front`; what is bound is translated stage by stage (see `stage`). What has
+no translation with Spark's meaning raises `NotAnswered`.
 """
 
 from belvedere.sql.query.first_rows import FirstRows, first_rows, takes_row_by_row

@@ -16,50 +16,61 @@ from sqlglot import exp
 from belvedere.errors import SqlError
 from belvedere.expressions import Typed, aggregate_type
 from belvedere.expressions.decimals import rescaled, unscaled
-from belvedere.sql.binding import counts_rows, text_of
+from belvedere.sql.front.binding import text_of
+from belvedere.sql.front.calls import aggregate_call
 from belvedere.sql.query.context import Context
-from belvedere.sql.query.refusal import NotAnswered
+from belvedere.sql.query.refusal import QUERY
 from belvedere.sql.query.stage import Stage, column_of
 from belvedere.types import BIGINT, SqlType
 
-_FUNCTIONS: dict[type[exp.Expr], str] = {
-    exp.Count: "count",
-    exp.Sum: "sum",
-    exp.Avg: "avg",
-    exp.Min: "min",
-    exp.Max: "max",
-}
-_ONE = exp.Literal.number(1)
+_MISSING = "must stand in GROUP BY or inside an aggregate function"
 
 
-def aggregated(
+def translate_groups(
     stage: Stage, groups: Sequence[exp.Expr], calls: Sequence[exp.Expr], context: Context
 ) -> Stage:
-    leaf = context.fresh("r")
-    keys = [_typed(stage.lower(group), group) for group in groups]
-    columns = [f"{normalised(key)} AS g{i}" for i, key in enumerate(keys)]
-    results: list[str] = [f"{leaf}.g{i}" for i in range(len(keys))]
-    types: list[SqlType | None] = [key.type for key in keys]
-    for call in calls:
-        sql, kind = _call(call, stage, columns, leaf)
-        results.append(sql)
-        types.append(kind)
-    inner = f"SELECT {', '.join(columns) or '1'} FROM {stage.sql}"
-    grouping = f" GROUP BY {', '.join(results[: len(keys)])}" if keys else ""
-    outputs = ", ".join(f"{sql} AS a{i}" for i, sql in enumerate(results)) or "count(*)"
-    alias = context.fresh("r")
-    texts = [text_of(node) for node in (*groups, *calls)]
+    """One row per group, or the one row of all; its values are the groups and the calls."""
+    leaf = _Leaf(stage, context.alias())
+    keys = [leaf.group(group) for group in groups]
+    results = [*keys, *(_translate_call(call, leaf) for call in calls)]
+    grouping = f" GROUP BY {', '.join(key.sql for key in keys)}" if keys else ""
+    outputs = ", ".join(f"{r.sql} AS a{i}" for i, r in enumerate(results)) or "count(*)"
+    alias = context.alias()
     values = {
-        text: column_of(f"{alias}.a{i}", kind)
-        for i, (text, kind) in enumerate(zip(texts, types, strict=True))
+        text_of(node): column_of(f"{alias}.a{i}", results[i].type)
+        for i, node in enumerate((*groups, *calls))
     }
-    sql = f"(SELECT {outputs} FROM ({inner}) AS {leaf}{grouping}) AS {alias}"
-    return replace(
-        stage,
-        sql=sql,
-        values=values,
-        missing="must stand in GROUP BY or inside an aggregate function",
-    )
+    sql = f"(SELECT {outputs} FROM ({leaf.sql}) AS {leaf.alias}{grouping}) AS {alias}"
+    return replace(stage, sql=sql, values=values, missing=_MISSING)
+
+
+class _Leaf:
+    """The rows below the groups: a column g0, g1, ... for each group, and x0, x1, ... for what
+    aggregates are computed of, numbered together.
+    """
+
+    def __init__(self, stage: Stage, alias: str) -> None:
+        self.stage, self.alias = stage, alias
+        self._columns: list[str] = []
+
+    @property
+    def sql(self) -> str:
+        return f"SELECT {', '.join(self._columns) or '1'} FROM {self.stage.sql}"
+
+    def group(self, node: exp.Expr) -> Typed:
+        value = self.stage.lower(node)
+        if value.type is None:
+            raise SqlError(f"{text_of(node)} has no type: write CAST(NULL AS ...)")
+        return self._add("g", normalised(value), value.type)
+
+    def argument(self, node: exp.Expr, distinct: bool) -> Typed:
+        value = self.stage.lower(node)
+        return self._add("x", normalised(value) if distinct else value.sql, value.type)
+
+    def _add(self, prefix: str, sql: str, kind: SqlType | None) -> Typed:
+        name = f"{prefix}{len(self._columns)}"
+        self._columns.append(f"{sql} AS {name}")
+        return Typed(f"{self.alias}.{name}", kind)
 
 
 def normalised(value: Typed) -> str:
@@ -71,60 +82,18 @@ def normalised(value: Typed) -> str:
     )
 
 
-def _typed(value: Typed, node: exp.Expr) -> Typed:
-    if value.type is None:
-        raise SqlError(f"{text_of(node)} has no type: write CAST(NULL AS ...)")
-    return value
-
-
-def _call(node: exp.Expr, stage: Stage, columns: list[str], leaf: str) -> tuple[str, SqlType]:
-    """The call over columns of the leaf, to which its arguments are added."""
-    function, distinct, parts = _function(node)
-    names, types = [], []
-    for part in parts:
-        if part.find(exp.AggFunc):
-            raise SqlError(f"aggregates cannot be nested: {text_of(node)}")
-        value = stage.lower(part)
-        names.append(f"{leaf}.x{len(columns)}")
-        types.append(value.type)
-        columns.append(f"{normalised(value) if distinct else value.sql} AS x{len(columns)}")
-    if function == "count":
-        return _count(names, distinct), BIGINT
-    kind = types[0]
-    result = aggregate_type(function, kind)
-    assert kind is not None  # aggregate_type refuses an untyped NULL
-    argument = f"DISTINCT {names[0]}" if distinct else names[0]
-    return (
-        _average(argument, kind, result)
-        if function == "avg"
-        else f"CAST({function}({argument}) AS {result.duckdb})"
-    ), result
-
-
-def _function(node: exp.Expr) -> tuple[str, bool, list[exp.Expr]]:
-    """Name, DISTINCT and arguments; FILTER (WHERE c) and count_if(c) are CASE WHEN c inside."""
-    if isinstance(node, exp.Filter):
-        function, distinct, parts = _function(node.this)
-        return (
-            function,
-            distinct,
-            [exp.case().when(node.expression.this.copy(), part.copy()) for part in parts or [_ONE]],
-        )
-    if isinstance(node, exp.CountIf) and not isinstance(node.this, exp.Distinct):
-        return "count", False, [exp.case().when(node.this.copy(), _ONE.copy())]
-    name = _FUNCTIONS.get(type(node))
-    if name is None:
-        raise NotAnswered(
-            f"the aggregate {type(node).__name__.lower()}", "use count, sum, avg, min or max"
-        )
-    distinct = isinstance(node.this, exp.Distinct)
-    parts = list(node.this.expressions) if distinct else [node.this, *node.expressions]
-    if name == "count":
-        every = not distinct and counts_rows(parts)
-        return name, distinct, [] if every else parts
-    if len(parts) != 1:
-        raise SqlError(f"{name} takes one argument: {text_of(node)}")
-    return name, distinct and name not in ("min", "max"), parts
+def _translate_call(node: exp.Expr, leaf: _Leaf) -> Typed:
+    call = aggregate_call(node, QUERY)
+    arguments = [leaf.argument(part, call.distinct) for part in call.arguments]
+    if call.function == "count":
+        return Typed(_count([a.sql for a in arguments], call.distinct), BIGINT)
+    (argument,) = arguments
+    result = aggregate_type(call.function, argument.type)
+    assert argument.type is not None  # aggregate_type refuses an untyped NULL
+    text = f"DISTINCT {argument.sql}" if call.distinct else argument.sql
+    if call.function == "avg":
+        return Typed(_average(text, argument.type, result), result)
+    return Typed(f"CAST({call.function}({text}) AS {result.duckdb})", result)
 
 
 def _count(names: Sequence[str], distinct: bool) -> str:

@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from belvedere.errors import SqlError
 from belvedere.expressions import Typed, cast_to, common_type
-from belvedere.sql.binding import parts_of, text_of
+from belvedere.sql.front.binding import is_in_query, parts_of, text_of
 from belvedere.sql.query.aggregation import normalised
 from belvedere.sql.query.context import Context
 from belvedere.sql.query.ordering import direction
@@ -28,24 +28,11 @@ _RANKS: dict[type[exp.Expr], str] = {
 }
 
 
-def as_value(node: exp.Expr) -> exp.Expr:
-    """An output or a group.
-
-    For x IN (SELECT ...) and its negation Spark gives FALSE where SQL has NULL.
-    """
-    inner = node.this if isinstance(node, exp.Not) else node
-    return (
-        exp.Coalesce(this=node, expressions=[exp.false()])
-        if _is_membership(inner.unnest())
-        else node
-    )
-
-
 def check_memberships(node: exp.Expr, tested: bool) -> None:
     """Refuse x IN (SELECT ...) where only its truth is not enough: there Spark's two values are not
     the three of SQL.
     """
-    if _is_membership(node) and not tested:
+    if is_in_query(node) and not tested:
         raise NotAnswered(f"{text_of(node)} as a value", "test it in WHERE or CASE WHEN")
     if isinstance(node, exp.Query | exp.Exists):
         return
@@ -62,17 +49,13 @@ def _is_false_for_null(node: exp.Expr) -> bool:
     return isinstance(node, exp.Coalesce) and node.expressions == [exp.false()]
 
 
-def _is_membership(node: exp.Expr) -> bool:
-    return isinstance(node, exp.In) and node.args.get("query") is not None
-
-
 def with_subqueries(stage: Stage, nodes: Sequence[exp.Expr], context: Context) -> Stage:
     found = [
         part
         for part in parts_of(nodes, exp.In, exp.Subquery, exp.Exists)
-        if _is_membership(part) or not isinstance(part, exp.In)
+        if is_in_query(part) or not isinstance(part, exp.In)
     ]
-    lists = [part for part in parts_of(nodes, exp.In) if not _is_membership(part)]
+    lists = [part for part in parts_of(nodes, exp.In) if not is_in_query(part)]
     inner = [operand for part in lists for operand in (part.this, *part.expressions)]
     inner += [part.this for part in found if isinstance(part, exp.In)]
     if inner:
@@ -82,21 +65,21 @@ def with_subqueries(stage: Stage, nodes: Sequence[exp.Expr], context: Context) -
         for part in found
         if stage.value(text_of(part)) is None
     }
-    return stage.carried(new, context.fresh("r")) if new else stage
+    return stage.carried(new, context.alias()) if new else stage
 
 
 def _subquery(node: exp.Expr, stage: Stage, context: Context) -> Typed:
     inner = context.inside(stage)
     if isinstance(node, exp.Exists):
-        return Typed(f"EXISTS ({context.answer(node.this, inner).text})", BOOLEAN, nullable=False)
+        return Typed(f"EXISTS ({context.answer(node.this, inner).sql})", BOOLEAN, nullable=False)
     query = node.args["query"] if isinstance(node, exp.In) else node
     found = context.answer(query, inner)
     if len(found.outputs) != 1 or isinstance(node.this, exp.Tuple):
         raise NotAnswered(f"{text_of(node)}: a subquery with several columns")
     output = found.outputs[0]
     if not isinstance(node, exp.In):
-        return Typed(f"({found.text})" if output.type else "NULL", output.type)
-    alias, value = context.fresh("r"), stage.lower(node.this)
+        return Typed(f"({found.sql})" if output.type else "NULL", output.type)
+    alias, value = context.alias(), stage.lower(node.this)
     kind = common_type([value.type, output.type])
     member = cast_to(column_of(f"{alias}.{output.column}", output.type), kind)
     return Typed(
@@ -107,7 +90,7 @@ def _subquery(node: exp.Expr, stage: Stage, context: Context) -> Typed:
 
 def with_windows(stage: Stage, nodes: Sequence[exp.Expr], context: Context) -> Stage:
     new = {text_of(part): _window(part, stage) for part in parts_of(nodes, exp.Window)}
-    return stage.carried(new, context.fresh("r")) if new else stage
+    return stage.carried(new, context.alias()) if new else stage
 
 
 def _window(node: exp.Expr, stage: Stage) -> Typed:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+from collections.abc import Callable
 
 from sqlglot import exp
 
 from belvedere.errors import SqlError, Unsupported
 from belvedere.expressions import UnknownFunction, called, unknown, written_of
-from belvedere.sql.understood import AGGREGATES, Purpose, written_part
+from belvedere.sql.front.binding import is_in_query, text_of
+from belvedere.sql.front.purpose import Clause, Purpose
+from belvedere.sql.understood import AGGREGATES, written_part
 
 _WORDS = {
     "laterals": "LATERAL VIEW",
@@ -36,7 +37,6 @@ _TABLE_FUNCTIONS = {
     "range",
     "stack",
 }
-_PLACEHOLDER = re.compile(r"_(?:bound|value)\.\w+")
 
 
 class NotAnswered(SqlError):
@@ -57,25 +57,63 @@ def not_understood(
     return SqlError(f"{construct} is not understood here: {instead}")
 
 
-def _refused_argument(node: exp.Expr, name: str) -> SqlError:
-    if name in _WORDS:
-        return NotAnswered(_WORDS[name])
-    return (
-        _refused_node(node)
-        if isinstance(node, exp.Func)
-        else not_understood(written_part(node, name))
-    )
+class _Query(Purpose):
+    name = "query"
+    aggregates = "use count, sum, avg, min or max"
+
+    def refused(self, construct: str, instead: str = "") -> SqlError:
+        return NotAnswered(construct, instead)
+
+    def refused_argument(self, node: exp.Expr, name: str) -> SqlError:
+        if name in _WORDS:
+            return NotAnswered(_WORDS[name])
+        if isinstance(node, exp.Func):
+            return self.refused_node(node)
+        return not_understood(written_part(node, name))
+
+    def refused_node(self, node: exp.Expr) -> SqlError:
+        if isinstance(node, exp.Placeholder | exp.Parameter):
+            return not_understood(written_of(node), "write the value itself")
+        if isinstance(node, exp.AggFunc) or called(node).lower() in AGGREGATES:
+            return NotAnswered(f"the aggregate {written_of(node)}", self.aggregates)
+        return _answered_elsewhere(unknown(node))
+
+    def refused_join(self, node: exp.Join) -> SqlError:
+        if node.method not in ("", "NATURAL"):
+            return not_understood(f"{node.method} JOIN", "write JOIN with ON or USING")
+        if node.kind in ("SEMI", "ANTI"):
+            return not_understood(
+                f"{node.side} {node.kind} JOIN", f"write LEFT {node.kind} JOIN, with ON or USING"
+            )
+        return NotAnswered(text_of(node))
+
+    def refused_relation(self, node: exp.Expr) -> SqlError:
+        """A function in FROM, or what only Spark has there."""
+        construct = f"{written_of(node.this)} in FROM"
+        if not isinstance(node, exp.Table):
+            return NotAnswered(f"{text_of(node)} in FROM")
+        known = called(node.this).lower() in _TABLE_FUNCTIONS
+        return NotAnswered(construct) if known else not_understood(construct)
+
+    def reword(self, error: SqlError, words: Callable[[str], str]) -> SqlError:
+        if isinstance(error, UnknownFunction):
+            return _answered_elsewhere(error)
+        if isinstance(error, Unsupported | NotAnswered):
+            return NotAnswered(words(error.construct), words(error.instead))
+        return SqlError(words(str(error)))
+
+    def check_subqueries(self, node: exp.Expr, clause: Clause) -> None:
+        """Each is computed before what it stands in (`computed`), where it is checked."""
+
+    def value(self, node: exp.Expr) -> exp.Expr:
+        """For x IN (SELECT ...) and its negation Spark gives FALSE where SQL has NULL."""
+        inner = node.this if isinstance(node, exp.Not) else node
+        if not is_in_query(inner.unnest()):
+            return node
+        return exp.Coalesce(this=node, expressions=[exp.false()])
 
 
-def _refused_node(node: exp.Expr) -> SqlError:
-    if isinstance(node, exp.Placeholder | exp.Parameter):
-        return not_understood(written_of(node), "write the value itself")
-    if isinstance(node, exp.AggFunc) or called(node).lower() in AGGREGATES:
-        return NotAnswered(f"the aggregate {written_of(node)}", "use count, sum, avg, min or max")
-    return _answered_elsewhere(unknown(node))
-
-
-QUERY = Purpose("query", _refused_argument, _refused_node)
+QUERY = _Query()
 
 
 def _answered_elsewhere(error: Unsupported) -> SqlError:
@@ -88,30 +126,8 @@ def _answered_elsewhere(error: Unsupported) -> SqlError:
     return NotAnswered(error.construct, error.instead)
 
 
-def refused_function(node: exp.Expr) -> SqlError:
-    """A function in FROM."""
-    known = called(node).lower() in _TABLE_FUNCTIONS
-    construct = f"{written_of(node)} in FROM"
-    return NotAnswered(construct) if known else not_understood(construct)
-
-
 def is_in_spark(function: str) -> bool:
     """Whether Spark has a function of this name. Asked only after a refusal: the import is slow."""
     from pyspark.sql import functions
 
     return hasattr(functions, function.lower())
-
-
-def reworded(error: SqlError, names: Mapping[str, str]) -> SqlError:
-    """The error in the user's words: `names` says what our names for
-    columns and values stand for.
-    """
-
-    def words(text: str) -> str:
-        return _PLACEHOLDER.sub(lambda match: names.get(match[0], match[0]), text)
-
-    if isinstance(error, UnknownFunction):
-        return _answered_elsewhere(error)
-    if isinstance(error, Unsupported | NotAnswered):
-        return NotAnswered(words(error.construct), words(error.instead))
-    return SqlError(words(str(error)))

@@ -122,6 +122,11 @@ def parts_of(nodes: Sequence[exp.Expr], *kinds: type[exp.Expr]) -> list[exp.Expr
     return list(found.values())
 
 
+def is_in_query(node: exp.Expr) -> bool:
+    """x IN (SELECT ...), and not a list of values."""
+    return isinstance(node, exp.In) and node.args.get("query") is not None
+
+
 def calls_in(nodes: Sequence[exp.Expr]) -> list[exp.Expr]:
     """The distinct aggregate calls.
 

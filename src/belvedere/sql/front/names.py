@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from belvedere.errors import Unsupported
-from belvedere.sql.binding import Field, field_of, no_such_column, spelled, text_of
+from belvedere.sql.front.binding import Field, field_of, no_such_column, spelled, text_of
+from belvedere.sql.front.purpose import Purpose
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,28 +17,26 @@ class Names:
     """`beside` are relations before a subquery in FROM: Spark sees them only with LATERAL."""
 
     fields: tuple[Field, ...]
+    purpose: Purpose
     outer: Names | None = None
     beside: Names | None = None
 
     def find(self, column: exp.Column) -> exp.Expr:
         """The bound form of a column."""
         found = self.found(column)
-        if (
-            found is None
-            and self.beside is not None
-            and field_of(self.beside.fields, column) is not None
-        ):
-            raise Unsupported(
+        if found is not None:
+            return found
+        if self.beside is not None and field_of(self.beside.fields, column) is not None:
+            raise self.purpose.refused(
                 f"a subquery in FROM that refers to {spelled(column)} beside it",
                 "say in ON which rows belong together",
             )
-        if found is None:
-            raise no_such_column(column, self.fields)
-        return found
+        raise no_such_column(column, self.fields)
 
     def found(self, column: exp.Column) -> exp.Expr | None:
         if isinstance(column.this, exp.Star):
-            raise Unsupported(f"{text_of(column)} inside an expression", "list the columns")
+            construct = f"{text_of(column)} inside an expression"
+            raise self.purpose.refused(construct, "list the columns")
         field = field_of(self.fields, column)
         if field is not None:
             return field.bound
@@ -67,8 +65,5 @@ class Names:
 
 
 def _written(field: Field, qualified: bool) -> exp.Expr:
-    return (
-        exp.column(field.name, table=field.relation or None)
-        if qualified
-        else exp.column(field.name)
-    )
+    relation = field.relation if qualified else ""
+    return exp.column(field.name, table=relation or None)
