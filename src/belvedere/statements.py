@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from sqlglot import exp
 
-from belvedere import modify
+from belvedere import explain, modify
 from belvedere.catalog.definitions import TableDefinition, ViewDefinition
 from belvedere.catalog.state import CatalogState
 from belvedere.catalog.tables import create_table, drop_table
@@ -18,9 +18,8 @@ from belvedere.catalog.views import create_view, drop_view
 from belvedere.cost import Cost, estimate
 from belvedere.cost.text import shown
 from belvedere.errors import CatalogError, SqlError
-from belvedere.operators.graph import bind, places
+from belvedere.graph import bind, places
 from belvedere.result import Message, Query, Result, Rows
-from belvedere.sql import explain
 from belvedere.sql.declaration import declared_table, declared_view
 from belvedere.sql.dialect import (
     Token,

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from belvedere.operators.graph import from_json, to_json
-from belvedere.sql.explain import explain
+from belvedere.explain import explain
+from belvedere.graph import from_json, to_json
 from belvedere.sql.planner import plan_view
 from tests.golden.tables import TABLES, VIEWS
 

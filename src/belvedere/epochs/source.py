@@ -2,7 +2,7 @@
 
 A task takes the operations of the rows whose slots it owns, nets them per row, and turns values
 into columns. A table without before-images gets the row before from its delta view, which lives in
-the same slot (review 18).
+the same slot.
 """
 
 from __future__ import annotations

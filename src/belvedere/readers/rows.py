@@ -17,7 +17,8 @@ from belvedere.encoding import KeyCodec, RowCodec, dict_decoder
 from belvedere.errors import Damaged, SchemaError
 from belvedere.libraries import np, pa
 from belvedere.operators.arrange import Arrange
-from belvedere.operators.sinks import BagSink, counts_of
+from belvedere.operators.counts import counts_of
+from belvedere.operators.sinks import BagSink
 from belvedere.sql.planned import Sink
 from belvedere.types import Key, Row, Schema
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from belvedere.graph import Node
 from belvedere.operators.arrange import Arrange
-from belvedere.operators.graph import Node, Source
 from belvedere.operators.sinks import BagSink, KeyedSink
 from belvedere.stores.base import TableId
 from belvedere.types import Schema
@@ -63,4 +63,4 @@ class PlannedView:
     @property
     def sources(self) -> tuple[TableId, ...]:
         """The base tables whose changes the view follows."""
-        return tuple(n.operator.table for n in self.nodes if isinstance(n.operator, Source))
+        return tuple(n.operator.base_table for n in self.nodes if n.source)

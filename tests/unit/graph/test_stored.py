@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from belvedere.operators.graph import from_json, to_json
+from belvedere.graph import from_json, to_json
 
 FILES = sorted((Path(__file__).parent / "stored").glob("*.json"))
 

@@ -18,7 +18,8 @@ import pytest
 from belvedere.encoding import KeyCodec, slots_of
 from belvedere.operators.arrange import Arrange
 from belvedere.operators.base import ID, KEY, WEIGHT, columns
-from belvedere.operators.join import MISSING, Join
+from belvedere.operators.join import Join
+from belvedere.operators.matching import MISSING
 from belvedere.operators.pairs import Index, pairs
 from belvedere.operators.select import Expression
 from belvedere.stores.base import Store
@@ -286,7 +287,7 @@ def test_the_accumulated_output_is_the_join_of_both_relations_after_every_epoch(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rng, connection = random.Random(seed), duckdb.connect(config={"threads": 1})
-    for module in ("arrange", "join") if seed % 2 else ():  # every other time in small batches
+    for module in ("arrange", "matching") if seed % 2 else ():  # every other time in small batches
         monkeypatch.setattr(f"belvedere.operators.{module}.BATCH", 5)
     for _ in range(38):
         join = random_join(rng)

@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from belvedere import graph
 from belvedere.encoding import KeyCodec
-from belvedere.operators import graph
 from belvedere.operators.base import ID, WEIGHT
 from belvedere.operators.set_operation import SetOperation
 from belvedere.testing import changes, rows_of

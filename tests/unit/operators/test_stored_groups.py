@@ -8,8 +8,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from belvedere.operators.aggregate import Aggregate, Argument
-from belvedere.operators.results import Call
+from belvedere.operators.aggregate import Aggregate, Argument, Call
 from belvedere.testing import OneSlot, changes
 from belvedere.types import BIGINT, DOUBLE, INT, STRING, decimal
 

@@ -13,8 +13,7 @@ from sqlglot import exp
 
 from belvedere.errors import SqlError, Unsupported
 from belvedere.expressions import aggregate_type
-from belvedere.operators.aggregate import Aggregate, Argument
-from belvedere.operators.results import Call
+from belvedere.operators.aggregate import Aggregate, Argument, Call, Function, TotalKind
 from belvedere.operators.select import IDENTITY
 from belvedere.sql.binding import counts_rows, text_of
 from belvedere.sql.plan.context import Context
@@ -23,7 +22,7 @@ from belvedere.sql.plan.nodes import WANTED
 from belvedere.sql.plan.relation import Branch, Relation, Value, column
 from belvedere.types import BIGINT, SqlType
 
-_FUNCTIONS: dict[type[exp.Expr], str] = {
+_FUNCTIONS: dict[type[exp.Expr], Function] = {
     exp.Sum: "sum",
     exp.Avg: "avg",
     exp.Min: "min",
@@ -75,7 +74,7 @@ class _Asked:
     leaf that hold them.
     """
 
-    def __init__(self, node: exp.Expr, function: str, parts: list[Value]) -> None:
+    def __init__(self, node: exp.Expr, function: Function, parts: list[Value]) -> None:
         self.node, self.text, self.function, self.parts = node, text_of(node), function, parts
         self.inputs: tuple[int, ...] = ()
 
@@ -107,7 +106,7 @@ def _sorted(values: Sequence[Value]) -> list[Value]:
 
 def _arguments(asked: Sequence[_Asked]) -> list[Argument]:
     """What is kept of each argument list, for all calls with it."""
-    functions: dict[tuple[int, ...], set[str]] = {}
+    functions: dict[tuple[int, ...], set[Function]] = {}
     types = {}
     for a in asked:
         if a.function != "count_rows":
@@ -116,20 +115,20 @@ def _arguments(asked: Sequence[_Asked]) -> list[Argument]:
     found = []
     for inputs in sorted(functions):
         called = functions[inputs]
-        total = _total(types[inputs][0]) if called & {"sum", "avg"} else ""
+        total: TotalKind = _total(types[inputs][0]) if called & {"sum", "avg"} else ""
         ordered = WANTED if called & {"min", "max", "count_distinct"} else 0
         by_row = bool(ordered) and "count_distinct" not in called
         found.append(Argument(inputs, types[inputs], total, ordered, by_row))
     return found
 
 
-def _total(kind: SqlType) -> str:
+def _total(kind: SqlType) -> TotalKind:
     if kind.name == "decimal" and kind.precision > _EXACT_DIGITS:
         return "wide"
     return "double" if kind.name == "double" else "int"
 
 
-def _function(node: exp.Expr, context: Context) -> tuple[str, list[exp.Expr]]:
+def _function(node: exp.Expr, context: Context) -> tuple[Function, list[exp.Expr]]:
     """The function's name and its arguments; FILTER (WHERE c) and count_if are
     CASE WHEN c inside.
     """

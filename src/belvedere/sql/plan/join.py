@@ -27,6 +27,7 @@ from belvedere.errors import Unsupported
 from belvedere.expressions import Typed, cast_to, common_type
 from belvedere.operators.arrange import Arrange
 from belvedere.operators.join import Join
+from belvedere.operators.matching import JoinIdentity, join_kind
 from belvedere.operators.select import IDENTITY, Expression
 from belvedere.sql.binding import text_of
 from belvedere.sql.plan.context import Context
@@ -120,7 +121,7 @@ def joined(
     tag = 0 if kind == FULL and a.can_be_empty and b.can_be_empty else -1
     arranged = [_arranged(a, context, tag), _arranged(b, context)]
     condition = _condition(conditions, a, b, context)
-    operator = Join(kind, arranged[0][1], arranged[1][1], safe, condition, identity)
+    operator = Join(join_kind(kind), arranged[0][1], arranged[1][1], safe, condition, identity)
     node = context.nodes.add(operator, ((arranged[0][0],), (arranged[1][0],)), local=True)
     values = _with_merged(_outputs(kind, a, b, on), on, wanted)
     known = joined_identity(kind, identity, left, right, list(zip(a.plain, b.plain, strict=True)))
@@ -264,7 +265,7 @@ def _arranged(side: Side, context: Context, tag: int = -1) -> tuple[int, Arrange
     return context.nodes.add(operator, (below,), side.stays), operator
 
 
-def _identity(kind: str, left: Side, right: Side) -> str:
+def _identity(kind: str, left: Side, right: Side) -> JoinIdentity:
     if kind in HALF or (kind in (INNER, LEFT) and right.unique):
         return "left"
     return "right" if kind == INNER and left.unique else "both"

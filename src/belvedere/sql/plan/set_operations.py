@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from belvedere.errors import SqlError, Unsupported
 from belvedere.expressions import cast_to, common_type
-from belvedere.operators.set_operation import SetOperation
+from belvedere.operators.set_operation import SetOperation, set_kind
 from belvedere.sql.binding import Field
 from belvedere.sql.plan.aggregation import aggregated
 from belvedere.sql.plan.context import Answer, Context
@@ -120,7 +120,7 @@ def _compared(
         for side, columns in zip(sides, values, strict=True)
     ]
     node = context.nodes.add(
-        SetOperation(WANTED, types, word.lower(), copies), (below[0], below[1])
+        SetOperation(WANTED, types, set_kind(word), copies), (below[0], below[1])
     )
     nullable = [
         a.nullable or (word == "INTERSECT" and b.nullable) for a, b in zip(*values, strict=True)

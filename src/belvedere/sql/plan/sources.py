@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from belvedere.errors import SqlError, Unsupported
-from belvedere.operators.graph import Source
+from belvedere.operators.source import Source
 from belvedere.sql.binding import Field, bind, text_of
 from belvedere.sql.dialect import parse
 from belvedere.sql.names import qualified
