@@ -39,6 +39,7 @@ from belvedere.operators.base import (
     Operator,
     Origin,
     StateTable,
+    ViewTable,
     Wording,
     column_of,
     columns,
@@ -55,7 +56,7 @@ _NULL_LAST = 2  # the tag of NULL in descending order; a value's is 1 as ever
 
 
 @dataclass(frozen=True, slots=True)
-class Arrange(Origin):
+class Arrange(Origin, ViewTable):
     """The first `key` columns are the key (0: all rows are under one), the next ones order the rows
     within it: True = descending.
     """
@@ -75,6 +76,13 @@ class Arrange(Origin):
 
     def with_tables(self, new_id: NewId) -> Arrange:
         return replace(self, table=new_id())
+
+    @property
+    def slot_columns(self) -> int:
+        return self.key
+
+    def value_columns(self) -> tuple[int, ...]:
+        return tuple(range(self.key, len(self.types)))
 
     def kept(self) -> tuple[KeptTable, ...]:
         return (KeptTable(self.table, self.types[: self.key]),)

@@ -16,6 +16,7 @@ for the class:
     Operator       whatever stands in a graph: what it keeps, what it emits, how it is explained
     ├── Stateless  maps changes to changes
     └── Stateful   works in two halves, so that work can be combined before it travels (and after)
+        ├── ViewTable  keeps a view as readers see it
         └── Origin     its rows can be read from its state, so views that come later load from it
             └── Derived    keeps nothing itself: it reads what its inputs keep
 
@@ -219,6 +220,28 @@ class Stateful(Operator):
     def row_counts(self, table: TableId, values: pa.BinaryArray) -> Ints | None:
         """How many rows each record of a table stands for; None if each stands for one."""
         return None
+
+
+class ViewTable(Stateful):
+    """Keeps a view as readers see it: records by key, or different rows with how often each is
+    there.
+    """
+
+    __slots__ = ()
+
+    counts_rows: ClassVar[bool] = False
+
+    table: TableId
+    types: tuple[SqlType, ...]
+
+    @property
+    def slot_columns(self) -> int:
+        """So many key columns decide the slot of a record; 0 if all of them do."""
+        return 0
+
+    @abstractmethod
+    def value_columns(self) -> tuple[int, ...]:
+        """The numbers of the columns that the value of a record holds, in order."""
 
 
 class Origin(Stateful):

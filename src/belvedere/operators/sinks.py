@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from belvedere.encoding import KeyCodec, RowCodec
 from belvedere.encoding.arrays import Ints
@@ -22,8 +23,8 @@ from belvedere.operators.base import (
     WEIGHT,
     Identity,
     NewId,
-    Stateful,
     StateTable,
+    ViewTable,
     Wording,
     column_of,
 )
@@ -36,7 +37,7 @@ VALUE = "_v"
 
 
 @dataclass(frozen=True, slots=True)
-class KeyedSink(Stateful):
+class KeyedSink(ViewTable):
     """`key` and `value` are numbers of input columns; `by_id` says that the key columns are the
     identity itself.
     """
@@ -53,6 +54,9 @@ class KeyedSink(Stateful):
 
     def explain(self, words: Wording) -> str:
         return f"one record per {', '.join(words.key)}" if words.key else "one record"
+
+    def value_columns(self) -> tuple[int, ...]:
+        return self.value
 
     def with_tables(self, new_id: NewId) -> KeyedSink:
         return replace(self, table=new_id())
@@ -89,12 +93,14 @@ class KeyedSink(Stateful):
 
 
 @dataclass(frozen=True, slots=True)
-class BagSink(Stateful):
+class BagSink(ViewTable):
     """`order` numbers all input columns in the order of the record key."""
 
     table: TableId
     types: tuple[SqlType, ...]
     order: tuple[int, ...]
+
+    counts_rows: ClassVar[bool] = True
 
     def tables(self) -> tuple[StateTable, ...]:
         key = tuple(self.types[i] for i in self.order)
@@ -102,6 +108,9 @@ class BagSink(Stateful):
 
     def explain(self, words: Wording) -> str:
         return f"one counted record per {', '.join(words.key)}"
+
+    def value_columns(self) -> tuple[int, ...]:
+        return ()
 
     def row_counts(self, table: TableId, values: pa.BinaryArray) -> Ints | None:
         return counts_of(values)

@@ -7,12 +7,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from belvedere.graph import Node
-from belvedere.operators.arrange import Arrange
-from belvedere.operators.sinks import BagSink, KeyedSink
+from belvedere.operators.base import ViewTable
 from belvedere.stores.base import TableId
 from belvedere.types import Schema
-
-Sink = KeyedSink | BagSink | Arrange
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +52,9 @@ class PlannedView:
     columns: tuple[int, ...] = ()
 
     @property
-    def sink(self) -> Sink:
+    def sink(self) -> ViewTable:
         operator = self.nodes[-1].operator
-        assert isinstance(operator, Sink)  # the planner ends every graph with one
+        assert isinstance(operator, ViewTable)  # the planner ends every graph with one
         return operator
 
     @property
