@@ -132,18 +132,12 @@ def emit_joined(join: Join, trial: Trial, fed: Fed) -> Result:
     emitted = tuple(trial.step(join, [port.sample for port in ports]))
     if join.condition is not None:
         pairs = _satisfying(join, trial, meeting, ports, pairs)
-        alone = [
-            _without_any(side.relation.rows, a, pairs)
-            for side, a in zip(meeting.sides, alone, strict=True)
-        ]
+        alone = _without_partner(meeting, alone, pairs)
+    exact, matched = all(port.exact for port in ports), left.rows - alone[LEFT]
+    rows = float(_seen(emitted)) if exact else _rows_of(join, pairs, matched, alone)
+    error = 0.0 if exact else meeting.error(rows, matched)
     origin = {"left": left.origin, "right": right.origin}.get(join.identity, 0)
-    tables = union([left, right]).tables
-    if all(port.exact for port in ports):
-        exact = Relation(emitted, float(_seen(emitted)), True, 0.0, origin, tables)
-        return Result(exact, (), meeting, pairs)
-    matched = left.rows - alone[LEFT]
-    rows = _rows_of(join, pairs, matched, alone)
-    relation = Relation(emitted, rows, False, meeting.error(rows, matched), origin, tables)
+    relation = Relation(emitted, rows, exact, error, origin, union([left, right]).tables)
     return Result(relation, (), meeting, pairs)
 
 
@@ -174,6 +168,11 @@ def _rows_of(join: Join, pairs: float, matched: float, alone: Sequence[float]) -
     if join.filters:
         return matched if join.kind == "semi" else alone[LEFT]
     return pairs + sum(alone[side] for side in join.outer)
+
+
+def _without_partner(meeting: Meeting, alone: Sequence[float], pairs: float) -> list[float]:
+    sides = zip(meeting.sides, alone, strict=True)
+    return [_without_any(side.relation.rows, a, pairs) for side, a in sides]
 
 
 def _without_any(rows: float, alone: float, pairs: float) -> float:

@@ -54,13 +54,18 @@ def _group_units(codes: Ints, groups: int, values: Doubles, weights: Ints) -> li
         return units
     pair = codes[order] * _PLACES + place[order]
     starts = np.flatnonzero(np.append(True, pair[1:] != pair[:-1]))
-    weight = weights[order]
-    high = np.add.reduceat((whole[order] >> _HALF) * weight, starts)
-    low = np.add.reduceat((whole[order] & (2**_HALF - 1)) * weight, starts)
-    for at, h, lo in zip(pair[starts].tolist(), high.tolist(), low.tolist(), strict=True):
+    sums = _sums(whole[order], weights[order], starts)
+    for at, total in zip(pair[starts].tolist(), sums, strict=True):
         group, exponent = divmod(at, _PLACES)
-        units[group] += (((h << _HALF) + lo) << exponent) >> _SHIFT
+        units[group] += (total << exponent) >> _SHIFT
     return units
+
+
+def _sums(whole: Ints, weights: Ints, starts: Ints) -> list[int]:
+    """The sum of whole * weight of each run of rows."""
+    high = np.add.reduceat((whole >> _HALF) * weights, starts)
+    low = np.add.reduceat((whole & (2**_HALF - 1)) * weights, starts)
+    return [(h << _HALF) + lo for h, lo in zip(high.tolist(), low.tolist(), strict=True)]
 
 
 def _split(values: Doubles) -> tuple[Ints, Ints]:

@@ -84,6 +84,18 @@ class _Line:
     before: Ints
     after: Ints
 
+    def moves(self, limit: int, rank: bool) -> tuple[Mask, Mask, Mask]:
+        """Which rows are taken back, which old ones are emitted (they move up, or get another
+        rank), and which of those that came.
+        """
+        was = self.there & (self.before <= limit)
+        now = self.stays & (self.after <= limit)
+        same = was & now
+        if rank:
+            same &= self.before == self.after
+        emitted = now & ~same
+        return was & ~same, emitted & self.there, emitted & ~self.there
+
 
 @dataclass(frozen=True, slots=True)
 class TopK(Derived):
@@ -177,12 +189,7 @@ class TopK(Derived):
         old = self._first(shard, keys, codes[~came], records.filter(pa.array(~came)))
         new = _Came(changes.filter(pa.array(came)), codes[came], records.filter(pa.array(came)))
         line = _lined_up(old, new)
-        was = line.there & (line.before <= self.limit)
-        now = line.stays & (line.after <= self.limit)
-        same = was & now & ((line.before == line.after) | (not self.rank))
-        # a row leaves, or comes from outside, or is there and enters or gets another rank
-        leaves = was & ~same
-        enters, returns = now & ~same & ~line.there, now & ~same & line.there
+        leaves, returns, enters = line.moves(self.limit, self.rank)
         return pa.concat_tables(
             [
                 self._kept(keys, old, line.row[leaves], line.before[leaves], -1),
