@@ -75,8 +75,9 @@ def run(page: Path) -> None:
         if block.language != "python":
             continue
         printed = io.StringIO()
-        # so that a traceback names the page's line
-        code = compile("\n" * (block.line - 1) + block.text, str(page), "exec")
+        # so that a traceback names the page's line; without this module's __future__ imports
+        text = "\n" * (block.line - 1) + block.text
+        code = compile(text, str(page), "exec", dont_inherit=True)
         with contextlib.redirect_stdout(printed):
             exec(code, namespace)
         shown = following.text if following.language == "text" else ""
