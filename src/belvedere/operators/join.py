@@ -119,9 +119,10 @@ class Join(Derived):
 
     def matchable(self, keys: pa.BinaryArray) -> Mask:
         """Which keys can match at all: NULL equals nothing, unless the key column is null-safe."""
-        return self._matchable(self.left.keys.decode(keys), len(keys))
+        return self.able_to_match(self.left.keys.decode(keys), len(keys))
 
-    def _matchable(self, key_columns: Sequence[pa.Array], count: int) -> Mask:
+    def able_to_match(self, key_columns: Sequence[pa.Array], count: int) -> Mask:
+        """The same of so many keys, by their columns."""
         able = np.ones(count, bool)
         for column, safe in zip(key_columns, self.null_safe, strict=True):
             if column.null_count and not safe:

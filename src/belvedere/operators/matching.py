@@ -57,7 +57,7 @@ class Matching:
     def __init__(self, join: Join, shard: Shard, keys: pa.BinaryArray) -> None:
         self.join, self.shard, self.keys = join, shard, keys
         self.columns = join.left.keys.decode(keys)
-        self.matchable = join._matchable(self.columns, len(keys))
+        self.matchable = join.able_to_match(self.columns, len(keys))
 
     def pairs(
         self, side: Side, rows: Rows, others: Rows, index: Index
