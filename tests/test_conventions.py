@@ -29,7 +29,9 @@ LAYERS: list[set[str]] = [
     {"input", "changes"},
     {"expressions", "evaluation"},
     {"operators"},
+    {"graph"},
     {"sql"},
+    {"explain"},
     {"catalog", "readers"},
     {"epochs", "spark"},
     {"cli", "server"},
@@ -264,6 +266,45 @@ def test_nobody_waits_by_sleeping() -> None:
             ):
                 found.append(place(path, node.lineno))
     none_of(found, "wait for a condition instead")
+
+
+def operator_classes() -> set[str]:
+    """The operators; their roles are in operators/base.py, and may be asked for."""
+    found = set()
+    for path in (PACKAGE / "operators").rglob("*.py"):
+        if path.name != "base.py":
+            found |= {
+                node.name
+                for node in ast.walk(tree_of(path))
+                if isinstance(node, ast.ClassDef)
+                and {ast.unparse(base) for base in node.bases} & ROLES
+            }
+    return found
+
+
+ROLES = {"Operator", "Stateless", "Stateful", "ViewTable", "Origin", "Derived"}
+
+
+def asked_classes(node: ast.AST) -> Iterator[str]:
+    """The names that a type test, or a case of a match, asks for."""
+    if isinstance(node, ast.Call) and ast.unparse(node.func) in ("isinstance", "issubclass"):
+        yield from (name.id for name in ast.walk(node.args[1]) if isinstance(name, ast.Name))
+    if isinstance(node, ast.MatchClass):
+        yield ast.unparse(node.cls)
+
+
+def test_the_engine_asks_for_roles_of_operators_not_for_classes() -> None:
+    """What an operator does is said in its own file; `cost/rules.py` adds rules by class, openly."""
+    classes = operator_classes()
+    assert {"Source", "Select", "Join", "Aggregate", "KeyedSink"} <= classes
+    found = []
+    for path in python_files("src"):
+        if path.is_relative_to(PACKAGE / "operators"):
+            continue
+        for node in ast.walk(tree_of(path)):
+            for name in set(asked_classes(node)) & classes:
+                found.append(f"{place(path, node.lineno)} asks for {name}")  # type: ignore[attr-defined]  # calls and cases have it
+    none_of(found, "put the answer into the operator (operators/base.py)")
 
 
 def is_broad(handler: ast.ExceptHandler) -> bool:

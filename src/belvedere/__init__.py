@@ -16,8 +16,10 @@ How the code is laid out, in the order in which data flows:
     input/        1 what happened      rows that users write, checked
     changes/      2 what differs       from operations to net changes
     expressions/  SQL expressions, lowered to DuckDB; evaluation.py runs them
-    operators/    3 how it travels     one operator per file, and the graph of them
-    sql/          SQL to maintenance graph, queries, explain
+    operators/    3 how it travels     one operator per file
+    graph/        operators and what feeds them, as the catalog keeps them
+    sql/          SQL to maintenance graph, queries
+    explain/      how a view is maintained: a tree, and its text
     catalog/      4 what is kept       definitions, how views join, pins
     readers/      5 what is seen       cuts, rows, sessions
     epochs/       lease, intents, commits, coordinator, view managers, verify, repair

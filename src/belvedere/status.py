@@ -16,7 +16,7 @@ from belvedere.epochs.commits import manifests
 from belvedere.epochs.lease import holder
 from belvedere.epochs.progress import progress
 from belvedere.errors import Stale
-from belvedere.operators.graph import state_tables
+from belvedere.graph import state_tables
 from belvedere.stores.base import CatalogTransaction, Store
 from belvedere.types import Epoch, Position, Vector
 

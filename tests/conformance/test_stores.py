@@ -33,7 +33,9 @@ LAST_TABLE = 2**32 - 1
 def opened(kind: str, path: Path) -> Store:
     if kind == "embedded":
         return open_store(str(path / "store"), slots=2)
-    return open_store("memory:", slots=2, rows=RowRules() if kind == "rows" else None)
+    made = open_store("memory:", slots=2, rows=RowRules() if kind == "rows" else None)
+    made.state.create([TableShape(table) for table in (*range(1, 20), LAST_TABLE)])
+    return made
 
 
 @pytest.fixture(params=["memory", "embedded", "rows"])

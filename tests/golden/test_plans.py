@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from belvedere.operators.graph import from_json, to_json
-from belvedere.sql.explain import explain
+from belvedere.explain import explain
+from belvedere.graph import from_json, to_json
 from belvedere.sql.planner import plan_view
 from tests.golden.tables import TABLES, VIEWS
 
@@ -21,10 +21,18 @@ _RULE = "-" * 20
 _KEY = "WITH key ="
 
 
-def graph_of(statement: str) -> str:
+def statement_of(file: Path) -> tuple[str, list[str]]:
     """A SELECT, on its last line perhaps the key that the user names."""
+    return _select_and_key(file.read_text(encoding="utf-8").partition(f"{_RULE}\n")[0].strip())
+
+
+def _select_and_key(statement: str) -> tuple[str, list[str]]:
     select, _, key = statement.partition(_KEY)
-    names = [name.strip() for name in key.split(",") if name.strip()]
+    return select, [name.strip() for name in key.split(",") if name.strip()]
+
+
+def graph_of(statement: str) -> str:
+    select, names = _select_and_key(statement)
     planned = plan_view(select, names, [t.info for t in TABLES], VIEWS)
     assert from_json(to_json(planned.nodes)) == planned.nodes
     return explain(planned, "example", TABLES)

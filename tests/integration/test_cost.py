@@ -11,7 +11,7 @@ from belvedere.bench import tpch
 from belvedere.bench.scenarios.tpch import write
 from belvedere.bench.tpch_changes import Stream
 from belvedere.epochs.local import LocalRunner
-from belvedere.operators.graph import state_tables
+from belvedere.graph import state_tables
 from belvedere.statements import cost
 
 

@@ -75,8 +75,9 @@ def run(page: Path) -> None:
         if block.language != "python":
             continue
         printed = io.StringIO()
-        # so that a traceback names the page's line
-        code = compile("\n" * (block.line - 1) + block.text, str(page), "exec")
+        # so that a traceback names the page's line; without this module's __future__ imports
+        text = "\n" * (block.line - 1) + block.text
+        code = compile(text, str(page), "exec", dont_inherit=True)
         with contextlib.redirect_stdout(printed):
             exec(code, namespace)
         shown = following.text if following.language == "text" else ""
@@ -207,7 +208,7 @@ def test_every_link_leads_somewhere() -> None:
 def test_the_test_of_a_rule_that_its_page_names_is_there(rule: int) -> None:
     page = (DOCS / "rules.md").read_text(encoding="utf-8")
     (section,) = re.findall(rf"^### R{rule}: .*\n((?:(?!#).*\n)+)", page, re.MULTILINE)
-    held = section.partition("held by")[2]
+    held = " ".join(section.split()).partition("held by")[2]
     if f"`test_r{rule}_*`" in held:
         assert f"def test_r{rule}_" in (ROOT / "tests/simulation/test_rules.py").read_text(
             encoding="utf-8"

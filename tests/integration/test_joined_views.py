@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import belvedere
-from belvedere.epochs.width import Width
+from belvedere.epochs.width import Fixed, Width
 from belvedere.errors import CatalogError
 from belvedere.spark.runner import SparkRunner
 
@@ -101,7 +101,7 @@ def change(db: belvedere.Database, seed: int) -> None:
 
 @pytest.mark.parametrize("width", ["narrow", "wide"])
 def test_views_over_joins_and_views_equal_their_recomputation(
-    tmp_path: Path, spark: SparkSession, width: str
+    tmp_path: Path, spark: SparkSession, width: Fixed
 ) -> None:
     with belvedere.open(tmp_path / "shop", spark=spark, slots=2) as db:
         db._runner = SparkRunner(db.store, spark, Width(tasks=2, fixed=width))

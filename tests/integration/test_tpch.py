@@ -11,7 +11,7 @@ import belvedere
 from belvedere.bench import tpch
 from belvedere.bench.scenarios.tpch import write
 from belvedere.bench.tpch_changes import Reference, Stream, every_table
-from belvedere.epochs.width import Width
+from belvedere.epochs.width import Fixed, Width
 from belvedere.spark.runner import SparkRunner
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -20,7 +20,7 @@ QUERIES = ("q03", "q05", "q13")
 
 @pytest.mark.parametrize("width", ["narrow", "wide"])
 def test_joins_aggregates_and_top_k_follow_every_table(
-    tmp_path: Path, spark: SparkSession, width: str
+    tmp_path: Path, spark: SparkSession, width: Fixed
 ) -> None:
     stream, reference = Stream(0.001), Reference()
     with belvedere.open(tmp_path / width, spark=spark, slots=2) as db:

@@ -15,12 +15,23 @@ import pyarrow as pa
 import pytest
 
 from belvedere.changes import net
-from belvedere.epochs import garbage, manager
+from belvedere.epochs import garbage, level, manager
 from belvedere.epochs.coordinator import Coordinator
 from belvedere.epochs.plan import COMPLETE, EpochPlan
 from belvedere.epochs.rules import Rules as LedgerRules
 from belvedere.errors import PipelineError, StoreError
-from belvedere.operators import aggregate, errors, join, ordered, select, set_operation, sinks, topk
+from belvedere.operators import (
+    aggregate,
+    counts,
+    errors,
+    join,
+    matching,
+    select,
+    set_operation,
+    sinks,
+    topk,
+)
+from belvedere.operators.aggregate import ordered
 from belvedere.operators.grouping import Int128
 from belvedere.readers import base_rows
 from belvedere.sql.plan import membership, nodes
@@ -59,13 +70,14 @@ def the_sum_of_nothing_is_zero(m: pytest.MonkeyPatch) -> None:
 
     def wrong(self: Any, old: Any, delta: Any, touched: Any) -> Any:
         state = added(self, old, delta, touched)
-        return replace(state, non_null=[np.maximum(n, 1) for n in state.non_null])
+        counted = (replace(a, non_null=np.maximum(a.non_null, 1)) for a in state.arguments)
+        return replace(state, arguments=tuple(counted))
 
     m.setattr(aggregate.Aggregate, "_added", wrong)
 
 
 def a_global_aggregate_begins_without_a_row(m: pytest.MonkeyPatch) -> None:
-    m.setattr(manager.Attempt, "_first_rows", lambda self, level: [])
+    m.setattr(level.Level, "_first_rows", lambda self: [])
 
 
 def a_loading_view_sees_all_changes(m: pytest.MonkeyPatch) -> None:
@@ -95,7 +107,7 @@ def errors_stay_for_ever(m: pytest.MonkeyPatch) -> None:
         kept = rows.filter(pa.compute.greater(rows.column("_w"), 0))
         return errors.record_errors(shard, table, kept) if kept.num_rows else 0
 
-    m.setattr(manager, "record_errors", only_new)
+    m.setattr(level, "record_errors", only_new)
 
 
 def the_carry_of_a_sum_is_lost(m: pytest.MonkeyPatch) -> None:
@@ -103,7 +115,7 @@ def the_carry_of_a_sum_is_lost(m: pytest.MonkeyPatch) -> None:
 
 
 def equal_rows_count_once(m: pytest.MonkeyPatch) -> None:
-    counted = sinks.counted
+    counted = counts.counted
     m.setattr(sinks, "counted", lambda counts: counted(np.minimum(counts, 1)))
 
 
@@ -126,7 +138,7 @@ def a_condition_that_is_null_holds(m: pytest.MonkeyPatch) -> None:
         values, rows = evaluate(expressions, changes, numbers, failures)
         return (
             [values[0].fill_null(True)]
-            if expressions[0].type.name == "boolean" and numbers == 0
+            if expressions[0].type.name == "boolean" and numbers == [0]
             else values
         ), rows
 
@@ -185,12 +197,12 @@ def a_join_reads_what_the_epoch_writes(m: pytest.MonkeyPatch) -> None:
 
 
 def null_keys_match(m: pytest.MonkeyPatch) -> None:
-    plain = join._Matching
+    plain = matching.Matching
 
     def wrong(found: join.Join, shard: Any, keys: Any) -> Any:
         return plain(replace(found, null_safe=tuple(True for _ in found.null_safe)), shard, keys)
 
-    m.setattr(join, "_Matching", wrong)
+    m.setattr(join, "Matching", wrong)
 
 
 def every_sink_is_local(m: pytest.MonkeyPatch) -> None:
@@ -249,7 +261,7 @@ def intersect_all_keeps_what_one_side_has(m: pytest.MonkeyPatch) -> None:
 
 
 def loading_feeds_what_is_complete_once_more(m: pytest.MonkeyPatch) -> None:
-    pass_on = manager.Attempt._pass_on
+    pass_on = level.Level._pass_on
 
     def wrong(self: Any, origin: Any, node: Any, changes: Any, audience: int) -> None:
         pass_on(self, origin, node, changes, audience)
@@ -257,7 +269,7 @@ def loading_feeds_what_is_complete_once_more(m: pytest.MonkeyPatch) -> None:
         if load is not None and load.origin == node.id and audience == load.group:
             pass_on(self, origin, node, changes, COMPLETE)
 
-    m.setattr(manager.Attempt, "_pass_on", wrong)
+    m.setattr(level.Level, "_pass_on", wrong)
 
 
 def branches_of_a_union_have_one_identity(m: pytest.MonkeyPatch) -> None:

@@ -22,8 +22,8 @@ from belvedere.epochs import commits, coordinator, manager, source
 from belvedere.epochs.intent import Intent
 from belvedere.errors import Stale
 from belvedere.evaluation import evaluate
+from belvedere.graph import Places
 from belvedere.operators import exact, select
-from belvedere.operators.graph import Places
 from belvedere.readers import cut
 from belvedere.readers.cut import Cut
 from belvedere.sql import planner

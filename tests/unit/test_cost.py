@@ -15,7 +15,7 @@ from belvedere.cost import Cost
 from belvedere.epochs.coordinator import Coordinator
 from belvedere.epochs.local import LocalRunner
 from belvedere.errors import SqlError
-from belvedere.operators.graph import state_tables
+from belvedere.graph import state_tables
 from belvedere.statements import cost
 
 TABLES = """

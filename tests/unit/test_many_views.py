@@ -9,7 +9,8 @@ from collections.abc import Iterator
 import pytest
 
 import belvedere
-from belvedere.operators import graph
+from belvedere.graph import binding
+from belvedere.operators.base import Operator
 from belvedere.stores.memory import catalog as memory
 
 
@@ -64,14 +65,14 @@ def test_views_that_join_look_at_each_node_once(
     db: belvedere.Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked = 0
-    shape = graph.shape
+    shape = binding.shape
 
-    def counted(operator: graph.Operator) -> str:
+    def counted(operator: Operator) -> str:
         nonlocal looked
         looked += 1
         return shape(operator)
 
-    monkeypatch.setattr(graph, "shape", counted)
+    monkeypatch.setattr(binding, "shape", counted)
     per_lot = []
     for lot in range(4):
         for number in range(lot * 20, lot * 20 + 20):

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 
 from belvedere.catalog.damage import decodes
-from belvedere.operators.graph import Node, Places, bind, error_table, from_json, to_json
+from belvedere.graph import Node, Places, bind, error_table, from_json, to_json
 from belvedere.sql.planned import PlannedView, TableInfo, ViewInfo
 from belvedere.stores.base import TableId
 from belvedere.types import Schema

@@ -18,8 +18,7 @@ from itertools import count
 
 from belvedere.catalog.definitions import LIVE, LOADING, REQUESTED, ViewDefinition, ViewStatus
 from belvedere.catalog.state import CatalogState
-from belvedere.operators.graph import Node, Places, Source, bind, places
-from belvedere.operators.select import Select
+from belvedere.graph import Node, Places, bind, places
 from belvedere.stores.base import CatalogTransaction, TableId
 
 
@@ -32,18 +31,14 @@ def origins(nodes: Sequence[Node], building: frozenset[int]) -> tuple[int, ...]:
     for node in nodes:
         if node.id in building and node.stateful and not node.derived:
             below = (_root(by_id, i) for i in node.below)
-            found |= {
-                n.id
-                for n in below
-                if n.derived or isinstance(n.operator, Source) or n.id not in building
-            }
+            found |= {n.id for n in below if n.derived or n.source or n.id not in building}
     return tuple(sorted(found))
 
 
 def _root(by_id: dict[int, Node], node: int) -> Node:
     """The node below all stateless ones."""
     found = by_id[node]
-    return _root(by_id, found.below[0]) if isinstance(found.operator, Select) else found
+    return _root(by_id, found.below[0]) if found.stateless else found
 
 
 def followed_tables(state: CatalogState, active: Iterable[ViewDefinition]) -> frozenset[TableId]:
@@ -57,7 +52,7 @@ def followed_tables(state: CatalogState, active: Iterable[ViewDefinition]) -> fr
 
 
 def _followed(view: ViewDefinition, status: ViewStatus) -> set[TableId]:
-    sources = {n.id: n.operator.table for n in view.nodes if isinstance(n.operator, Source)}
+    sources = {n.id: n.operator.base_table for n in view.nodes if n.source}
     # of a view that may be dropped meanwhile
     shares = any(n.id not in status.building and n.id not in sources for n in view.nodes)
     if status.state == LIVE or shares:
@@ -112,9 +107,7 @@ def _uses(view: ViewDefinition, known: Places, busy: set[int]) -> bool:
 def _join(t: CatalogTransaction, group: Sequence[ViewDefinition], complete: frozenset[int]) -> None:
     """A base table's node keeps nothing, so it is never new."""
     nodes = {n.id: n for v in group for n in v.nodes}
-    building = frozenset(
-        n.id for n in nodes.values() if n.id not in complete and not isinstance(n.operator, Source)
-    )
+    building = frozenset(n.id for n in nodes.values() if n.id not in complete and not n.source)
     first = min(v.id for v in group)
     for view in group:
         status = ViewStatus.from_bytes(t.get(f"status/{view.id}") or b"")

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from belvedere.operators.grouping import Ints
+from belvedere.encoding.arrays import Ints
 
 Floats = npt.NDArray[np.float64]
 _SURELY_SEEN = 50

@@ -31,19 +31,20 @@ from belvedere.cost.distinct import distinct, frequencies
 from belvedere.cost.relation import Relation
 from belvedere.cost.report import HeavyKey
 from belvedere.cost.sample import ranks
-from belvedere.operators.arrange import Arrange, Mask
+from belvedere.encoding.arrays import Ints
+from belvedere.operators.arrange import Arrange
 from belvedere.operators.base import ID
-from belvedere.operators.grouping import Ints, group
+from belvedere.operators.grouping import group
 from belvedere.operators.join import Join
+from belvedere.operators.sides import LEFT, RIGHT, Side, other
 
-LEFT, RIGHT = 0, 1
 PAIRS = 200_000  # of the samples that are really made; a join with more of them is thinned
 HEAVIEST = 5
 _ENOUGH = 10  # pairs or rows that must be in the samples to be believed
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class JoinedSide:
     """One side of a join: rows per key in the sample (0 where a NULL keeps the key from matching),
     and what they stand for.
     """
@@ -82,26 +83,17 @@ class Meeting:
     def __init__(self, join: Join, left: Relation, right: Relation) -> None:
         self.join = join
         self.keys, codes = group(pa.concat_arrays([left.keys, right.keys]))
-        matchable = self._matchable()
+        matchable = join.matchable(self.keys)
         places = codes[: left.seen], codes[left.seen :]
         counts = [
             np.where(matchable, np.bincount(place, minlength=len(self.keys)), 0) for place in places
         ]
         self.sides = (
-            Side(left, join.left, places[LEFT], counts[LEFT]),
-            Side(right, join.right, places[RIGHT], counts[RIGHT]),
+            JoinedSide(left, join.left, places[LEFT], counts[LEFT]),
+            JoinedSide(right, join.right, places[RIGHT], counts[RIGHT]),
         )
         self.exact = left.exact and right.exact
         self.seen = int(counts[LEFT] @ counts[RIGHT])
-
-    def _matchable(self) -> Mask:
-        matchable = np.ones(len(self.keys), bool)
-        for column, safe in zip(
-            self.join.left.keys.decode(self.keys), self.join.null_safe, strict=True
-        ):
-            if column.null_count and not safe:
-                matchable &= column.is_valid().to_numpy(zero_copy_only=False)
-        return matchable
 
     def pairs(self) -> float:
         """Pairs that agree on the key, whatever a condition says."""
@@ -171,21 +163,29 @@ class Meeting:
             / max(rows, 1.0)
         )
 
-    def matched(self, number: int, pairs: float) -> float:
+    def alone(self) -> list[float]:
+        """Rows of each side that agree with none of the other on the key."""
+        pairs = self.pairs()
+        return [
+            self.sides[number].relation.rows - self.matched(number, pairs)
+            for number in (LEFT, RIGHT)
+        ]
+
+    def matched(self, number: Side, pairs: float) -> float:
         """Rows of a side that have a match."""
-        own, other = self.sides[number], self.sides[1 - number]
-        seen = int(own.counts[other.counts > 0].sum())
+        own, opposite = self.sides[number], self.sides[other(number)]
+        seen = int(own.counts[opposite.counts > 0].sum())
         if self.exact:
             return seen
-        met = max(1, int((other.counts > 0).sum()))
-        unseen = max(1.0, other.keys / met)
+        met = max(1, int((opposite.counts > 0).sum()))
+        unseen = max(1.0, opposite.keys / met)
         rows = seen * own.relation.scale * unseen
-        contained = own.rows * min(1.0, other.keys / max(own.keys, 1.0))
+        contained = own.rows * min(1.0, opposite.keys / max(own.keys, 1.0))
         if seen < _ENOUGH and contained / (own.relation.scale * unseen) < _ENOUGH:
             rows = contained
         return min(rows, own.rows, pairs)
 
-    def heaviest(self, number: int) -> tuple[HeavyKey, ...]:
+    def heaviest(self, number: Side) -> tuple[HeavyKey, ...]:
         side = self.sides[number]
         if side.arrange.unique:
             return ()
@@ -214,9 +214,10 @@ class Meeting:
         """
         share = min(1.0, PAIRS / max(self.seen, 1))
         found = []
-        for number, side in enumerate(self.sides):
+        for number in (LEFT, RIGHT):
+            side = self.sides[number]
             keep = np.full(len(side.place), share if number == LEFT else 1.0)
-            alone = self.sides[1 - number].counts[side.place] * side.counts[side.place] == 0
+            alone = self.sides[other(number)].counts[side.place] * side.counts[side.place] == 0
             wanted = unmatched[number]
             if wanted is not None and not self.exact and self.seen and alone.any():
                 keep[alone] *= min(1.0, self.seen * wanted / pairs / int(alone.sum()))

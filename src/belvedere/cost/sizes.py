@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -23,28 +22,9 @@ from belvedere.cost.distinct import Distinct, distinct
 from belvedere.cost.relation import Relation
 from belvedere.cost.report import StateSize
 from belvedere.cost.trial import records
-from belvedere.operators.aggregate import Aggregate
+from belvedere.operators.base import Stateful, StateTable
 from belvedere.operators.errors import COUNTER
-from belvedere.operators.graph import Operator
-from belvedere.operators.grouping import Ints
-from belvedere.operators.sinks import BagSink, counts_of
-from belvedere.stores.base import TableId, Write
-
-
-def row_counts(operator: Operator, table: TableId, values: pa.BinaryArray) -> Ints | None:
-    """How many rows each record of a counted table stands for; None if the table has a record per
-    row.
-    """
-    if isinstance(operator, BagSink):
-        return counts_of(values)
-    if isinstance(operator, Aggregate):
-        if table == operator.table:
-            return np.asarray(
-                operator.codec.decode(values)[0].to_numpy(zero_copy_only=False), np.int64
-            )
-        if any(a.ordered == table and not a.by_row for a in operator.arguments):
-            return counts_of(values)
-    return None
+from belvedere.stores.base import Write
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,23 +41,19 @@ class Kept:
 
 
 def kept(
-    what: str, operator: Operator, table: TableId, writes: Sequence[Write], fed: Relation
+    what: str, operator: Stateful, table: StateTable, writes: Sequence[Write], fed: Relation
 ) -> Kept:
     """The size of a table with a record per row or per different value."""
     keys, values = records(writes)
-    counts = row_counts(operator, table, values)
-    if fed.exact or (
-        isinstance(operator, Aggregate) and not operator.groups and table == operator.table
-    ):
-        return sized(what, keys, values, Distinct(len(keys), len(keys), len(keys)))
-    if counts is None:
-        return sized(
-            what,
-            keys,
-            values,
-            spread(fed.rows * len(keys) / fed.seen if fed.seen else 0.0, fed.error, len(keys)),
-        )
-    return sized(what, keys, values, distinct(counts, int(counts.sum()) * fed.scale))
+    counts = operator.row_counts(table.id, values)
+    if fed.exact or table.single:
+        found = Distinct(len(keys), len(keys), len(keys))
+    elif counts is None:
+        rows = fed.rows * len(keys) / fed.seen if fed.seen else 0.0
+        found = spread(rows, fed.error, len(keys))
+    else:
+        found = distinct(counts, int(counts.sum()) * fed.scale)
+    return sized(what, keys, values, found)
 
 
 def failures(writes: Sequence[Write], scale: float) -> tuple[Kept, float]:

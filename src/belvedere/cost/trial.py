@@ -15,11 +15,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from belvedere.encoding import slot_of, slots_of
-from belvedere.operators.aggregate import GLOBAL, Aggregate
-from belvedere.operators.base import ID, KEY, Stateful
+from belvedere.encoding.arrays import BATCH
+from belvedere.operators.base import ID, Stateful, Stateless
+from belvedere.operators.delivery import Inbox, by_slot, prepare_parts
 from belvedere.operators.errors import record_errors
-from belvedere.operators.select import Select
 from belvedere.stores.base import Shard, TableId, Write
 
 Tables = Sequence[pa.Table]
@@ -42,7 +41,7 @@ class Blank:
         return iter(())
 
     def scan_batches(
-        self, table: TableId, low: bytes, high: bytes | None, batch: int = 100_000
+        self, table: TableId, low: bytes, high: bytes | None, batch: int = BATCH
     ) -> Iterator[tuple[pa.BinaryArray, pa.BinaryArray]]:
         return iter(())
 
@@ -51,7 +50,7 @@ class Blank:
         table: TableId,
         prefixes: pa.BinaryArray,
         limit: int | None = None,
-        batch: int = 100_000,
+        batch: int = BATCH,
     ) -> Iterator[tuple[npt.NDArray[np.int64], pa.BinaryArray, pa.BinaryArray]]:
         return iter(())
 
@@ -70,40 +69,36 @@ class Trial:
     slots: int
     written: dict[TableId, list[Write]] = field(default_factory=dict)
 
-    def apply(self, operator: Select, changes: Tables) -> list[pa.Table]:
+    def apply(self, operator: Stateless, changes: Tables) -> list[pa.Table]:
         results = [operator.apply(batch) for batch in changes]
         failures = [errors for _, errors in results if errors is not None]
         if failures:
-            for slot, rows in self._by_slot(pa.concat_tables(failures), ID):
-                record_errors(self._shard(slot), operator.errors, rows)
+            for slot, rows in by_slot(pa.concat_tables(failures), self.slots, key=ID):
+                record_errors(self._shard(slot), operator.error_table(), rows)
         return [result for result, _ in results if result.num_rows]
 
     def step(self, operator: Stateful, ports: Sequence[Tables]) -> list[pa.Table]:
-        inbox: dict[int, dict[int, list[pa.Table]]] = {}
-        if isinstance(operator, Aggregate) and not operator.groups:
-            inbox[slot_of(GLOBAL, self.slots)] = {0: [operator.start()]}
+        inbox = Inbox()
+        first = operator.first_part()
+        if first is not None:
+            self._deliver(inbox, 0, first)
         for port, batches in enumerate(ports):
             for batch in batches:
-                for part, table in enumerate(
-                    operator.prepare(port, batch), port if len(ports) > 1 else 0
-                ):
-                    for slot, rows in self._by_slot(table, KEY):
-                        inbox.setdefault(slot, {}).setdefault(part, []).append(rows)
-        emitted = []
-        for slot, parts in sorted(inbox.items()):
-            all_parts = [parts.get(i, []) for i in range(max(len(ports), max(parts) + 1))]
-            emitted += [
-                batch for batch in operator.step(self._shard(slot), all_parts) if batch.num_rows
-            ]
-        return emitted
+                for part, table in prepare_parts(operator, port, len(ports), batch):
+                    self._deliver(inbox, part, table)
+        return [
+            batch
+            for slot, parts in inbox.arrived(len(ports))
+            for batch in operator.step(self._shard(slot), parts)
+            if batch.num_rows
+        ]
+
+    def _deliver(self, inbox: Inbox, part: int, table: pa.Table) -> None:
+        for slot, rows in by_slot(table, self.slots):
+            inbox.add(slot, part, rows)
 
     def _shard(self, slot: int) -> Shard:
         return Blank(slot, self.written)
-
-    def _by_slot(self, table: pa.Table, column: str) -> Iterator[tuple[int, pa.Table]]:
-        place = slots_of(table.column(column).combine_chunks(), self.slots)
-        for slot in np.unique(place).tolist():
-            yield slot, table.filter(pa.array(place == slot))
 
 
 def records(writes: Sequence[Write]) -> tuple[pa.BinaryArray, pa.BinaryArray]:

@@ -72,7 +72,7 @@ def _run(
         for level in levels:
             incoming, ack = attempt.run(level, incoming)
             acks.append(ack)
-        attempt.commit()
+        attempt.commit(acks[-1])
     attempt.store.rest()
     return incoming, acks
 

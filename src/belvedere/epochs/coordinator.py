@@ -25,11 +25,12 @@ from belvedere.epochs.choose import Chooser
 from belvedere.epochs.commits import commit
 from belvedere.epochs.garbage import garbage_removed, remove_dropped
 from belvedere.epochs.intent import LOAD, Intent, engines
-from belvedere.epochs.intents import Decide, begin
+from belvedere.epochs.intents import Decide, begin, definitions
 from belvedere.epochs.lease import LEASE_SECONDS, Lease, release, renew, take_lease
 from belvedere.epochs.manager import Ack
 from belvedere.epochs.rules import Rules
 from belvedere.epochs.settings import Settings
+from belvedere.epochs.shapes import table_shapes
 from belvedere.errors import LeaseLost, PipelineError, Stale
 from belvedere.stores.base import Store
 from belvedere.types import Epoch, Vector
@@ -72,6 +73,7 @@ class Coordinator:
     owner: str = field(default_factory=lambda: uuid.uuid4().hex)
     lease: Lease | None = None
     _chooser: Chooser = field(init=False)
+    _created: tuple[tuple[int, ...], ...] = ()  # the views and tables whose tables are there
     _collected: Epoch = 0
     _trimmed: int = 0
     _used: int = 0  # bytes of base tables and log when it was trimmed
@@ -103,6 +105,7 @@ class Coordinator:
             return None
         chosen = time.perf_counter()
         with _Heartbeat(self.store, lease, self.now):
+            self._create_tables(intent)
             acks = [] if intent.is_empty else self._run(intent)
         ran = time.perf_counter()
         manifest = commit(
@@ -118,6 +121,13 @@ class Coordinator:
             "commit": committed - ran,
         }
         return _report(intent, manifest, time.perf_counter() - began, stages)
+
+    def _create_tables(self, intent: Intent) -> None:
+        """Before the first epoch of these views, also of one that a crash left open."""
+        named = (intent.views, intent.tables)
+        if named != self._created and not intent.is_empty:
+            self.store.state.create(table_shapes(*definitions(self.store, intent)))
+            self._created = named
 
     def _run(self, intent: Intent) -> list[Ack]:
         """Run the job; an attempt that met its own future is run again while the epoch is still

@@ -5,7 +5,7 @@ from __future__ import annotations
 from belvedere.encoding import slots_of
 from belvedere.errors import Stale
 from belvedere.libraries import pa, pc
-from belvedere.operators.sinks import counted, counts_of
+from belvedere.operators.counts import counted, counts_of
 from belvedere.stores.base import Shard, Store, Write
 
 CORRECTIONS = pa.schema(

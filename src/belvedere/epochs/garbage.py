@@ -8,7 +8,7 @@ from belvedere.catalog.definitions import DROPPED, TableDefinition, ViewDefiniti
 from belvedere.catalog.pins import oldest_pin_in
 from belvedere.catalog.state import read_head
 from belvedere.epochs.lease import Lease, check_fence
-from belvedere.operators.graph import state_tables
+from belvedere.graph import state_tables
 from belvedere.stores.base import CatalogTransaction, Store
 
 

@@ -191,20 +191,21 @@ def open_intent(store: Store) -> Intent:
 
 
 def load_plan(store: Store, intent: Intent) -> EpochPlan:
-    """The definitions that an intent names; Stale if they are gone, because
-    then so is the epoch.
-    """
+    """The plan of an intent; Stale if its definitions are gone, because then so is the epoch."""
+    return EpochPlan.of(intent, *definitions(store, intent))
+
+
+def definitions(store: Store, intent: Intent) -> tuple[list[ViewDefinition], list[TableDefinition]]:
+    """The views and tables that an intent names."""
 
     def body(t: CatalogTransaction) -> tuple[list[bytes | None], list[bytes | None]]:
-        return [t.get(f"view/{view}") for view in intent.views], [
-            t.get(f"table/{i}") for i in intent.tables
-        ]
+        views = [t.get(f"view/{view}") for view in intent.views]
+        return views, [t.get(f"table/{table}") for table in intent.tables]
 
     views, tables = store.catalog.read(body)
     if None in views or None in tables:
         raise Stale(f"epoch {intent.epoch} names definitions that are gone")
-    return EpochPlan.of(
-        intent,
-        [ViewDefinition.from_bytes(v) for v in views if v],
-        [TableDefinition.from_bytes(v) for v in tables if v],
+    return (
+        [ViewDefinition.from_bytes(found) for found in views if found],
+        [TableDefinition.from_bytes(found) for found in tables if found],
     )

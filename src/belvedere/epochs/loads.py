@@ -16,18 +16,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from belvedere.encoding.one_key import prefix_length
-from belvedere.operators.aggregate import Aggregate
-from belvedere.operators.arrange import Arrange
-from belvedere.operators.graph import Node, Operator, Source
-from belvedere.operators.join import Join
-from belvedere.operators.set_operation import SetOperation
-from belvedere.operators.topk import TopK
+from belvedere.graph import Node
+from belvedere.operators.base import KeptTable
 from belvedere.stores.base import Store
-from belvedere.types import Epoch, SqlType
+from belvedere.types import Epoch
 
 _Batches = Iterable[tuple[pa.BinaryArray, pa.BinaryArray]]
-# a state table, and the types of the state key with which its records begin
-_Kept = tuple[int, tuple[SqlType, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +59,13 @@ def next_step(
     """The state key at which a step that begins at `low` should end (None: at the end), and about
     how many rows it has.
     """
-    operator = origin.operator
-    if isinstance(operator, Source):
+    if origin.source:
         with store.base.snapshot() as snapshot:
-            return snapshot.stretch(operator.table, low, most.rows, most.size)
+            return snapshot.stretch(origin.operator.base_table, low, most.rows, most.size)
     each = most.share(store.state.slots)
     ends = [
         _end(store, slot, kept, epoch, low, each)
-        for kept in kept_tables(operator)
+        for kept in origin.origin.kept()
         for slot in range(store.state.slots)
     ]
     return min((end for end, _ in ends if end is not None), default=None), sum(
@@ -81,29 +74,14 @@ def next_step(
 
 
 def _end(
-    store: Store, slot: int, kept: _Kept, epoch: Epoch, low: bytes, most: Bound
+    store: Store, slot: int, kept: KeptTable, epoch: Epoch, low: bytes, most: Bound
 ) -> tuple[bytes | None, int]:
     """The state key of the last of so many records of one slot, or None if it has fewer; and how
     many were found.
     """
-    table, types = kept
     reader = store.state.reader(slot, epoch)
     try:
-        last, count = most.reached(reader.scan(table, low, None, most.rows))
+        last, count = most.reached(reader.scan(kept.table, low, None, most.rows))
     finally:
         reader.close()
-    return (None, count) if last is None else (last[: prefix_length(last, types)], count)
-
-
-def kept_tables(operator: Operator) -> Iterable[_Kept]:
-    """The state tables from which an operator gives its rows."""
-    if isinstance(operator, Join):
-        yield from {*kept_tables(operator.left), *kept_tables(operator.right)}
-    elif isinstance(operator, TopK):
-        yield from kept_tables(operator.rows)
-    elif isinstance(operator, Arrange):
-        yield operator.table, operator.types[: operator.key]
-    elif isinstance(operator, Aggregate):
-        yield operator.table, operator.groups
-    elif isinstance(operator, SetOperation):
-        yield operator.table, operator.types
+    return (None, count) if last is None else (last[: prefix_length(last, kept.key)], count)

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 
 from belvedere.catalog.definitions import TableDefinition, ViewDefinition
 from belvedere.epochs.intent import CHANGES, Intent
-from belvedere.operators.graph import Graph, Node, error_table
-from belvedere.operators.select import Select
+from belvedere.graph import Graph, Node, error_table
 
 COMPLETE = 0  # the audience of everything that is loaded
 
@@ -26,7 +25,7 @@ class EpochPlan:
     tables: dict[int, TableDefinition]
     graph: Graph
     audience: dict[int, int]  # node -> COMPLETE or the group that is building it
-    # node -> audiences of the stateful nodes that a Select's output gets to
+    # node -> audiences of the stateful nodes that a stateless node's output gets to
     reached: dict[int, frozenset[int]]
     error_tables: frozenset[int]
 
@@ -89,8 +88,6 @@ def _reached(graph: Graph, audience: dict[int, int]) -> dict[int, frozenset[int]
     for node in reversed(graph.nodes):
         above: Sequence[Node] = graph.consumers[node.id]
         reached[node.id] = frozenset(
-            a
-            for c in above
-            for a in (reached[c.id] if isinstance(c.operator, Select) else {audience[c.id]})
+            a for c in above for a in (reached[c.id] if c.stateless else {audience[c.id]})
         )
     return reached

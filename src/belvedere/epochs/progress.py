@@ -11,8 +11,7 @@ from typing import Any
 from belvedere.catalog.definitions import LOADING, ViewStatus
 from belvedere.catalog.state import CatalogState
 from belvedere.epochs.intent import LOAD
-from belvedere.epochs.loads import kept_tables
-from belvedere.operators.graph import Node, Source
+from belvedere.graph import Node
 from belvedere.stores.base import Store
 
 
@@ -55,11 +54,11 @@ def _rows(store: Store, state: CatalogState, origin: Node) -> int | None:
     """About how many rows an origin has; a join as many as its larger side, until it is known
     better.
     """
-    operator = origin.operator
-    if isinstance(operator, Source):
-        table = next(t for t in state.tables.values() if t.id == operator.table)
+    if origin.source:
+        base = origin.operator.base_table
+        table = next(t for t in state.tables.values() if t.id == base)
         return _records(store, table.delta) if table.delta else store.base.count(table.id)
-    return max((_records(store, table) for table, _ in kept_tables(operator)), default=0)
+    return max(_records(store, kept.table) for kept in origin.origin.kept())
 
 
 def _records(store: Store, table: int) -> int:

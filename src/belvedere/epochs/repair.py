@@ -21,7 +21,6 @@ from belvedere.epochs.intent import REPAIR
 from belvedere.epochs.intents import Choice
 from belvedere.epochs.verify import Difference, Verification, verify
 from belvedere.errors import PipelineError
-from belvedere.operators.sinks import BagSink
 from belvedere.readers.rows import ViewRows
 
 if TYPE_CHECKING:
@@ -79,7 +78,7 @@ def _correction(shape: ViewRows, difference: Difference) -> dict[str, Any]:
         "value": None,
         "add": 0,
     }
-    if isinstance(shape.sink, BagSink):
+    if shape.sink.counts_rows:
         return {
             **found,
             "add": difference.times if difference.kind == "missing" else -difference.times,

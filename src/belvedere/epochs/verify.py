@@ -19,7 +19,6 @@ import pyarrow as pa
 
 from belvedere.catalog.definitions import TableDefinition, ViewDefinition
 from belvedere.errors import PipelineError, ViewInError
-from belvedere.operators.aggregate import Aggregate
 from belvedere.readers.base_rows import rows_at
 from belvedere.readers.cut import Cut, check_readable, open_cut
 from belvedere.readers.problems import problems
@@ -186,7 +185,7 @@ def _rounded(view: ViewDefinition) -> list[str]:
     """Rows without a key are compared as a whole, so computed doubles are first rounded to single
     precision.
     """
-    aggregated = any(isinstance(n.operator, Aggregate) for n in view.planned.nodes)
+    aggregated = any(n.operator.adds_doubles for n in view.planned.nodes)
     named = zip(_columns(view), view.schema.columns, strict=True)
     return [
         (

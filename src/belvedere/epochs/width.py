@@ -13,10 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 from belvedere.epochs.manager import Ack
 from belvedere.epochs.plan import EpochPlan
 
+Fixed = Literal["narrow", "wide"]
 _SMALL = 5_000  # operations; below, a second task is not worth thinking about, and times say little
 _BESIDE = 1.2  # tasks beside each other share memory and caches
 _TASK = 0.01  # seconds that another task takes to start
@@ -39,7 +41,7 @@ class _Times:
 @dataclass(slots=True)
 class Width:
     tasks: int = 2
-    fixed: str | None = None  # "narrow" or "wide" for tests
+    fixed: Fixed | None = None  # for tests
     _times: dict[str, _Times] = field(default_factory=dict)  # by kind of epoch
 
     def of(self, plan: EpochPlan) -> int:

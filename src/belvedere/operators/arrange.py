@@ -20,21 +20,35 @@ are emitted as they are read: 0.0 for -0.0.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from belvedere.encoding import KeyCodec, RowCodec
+from belvedere.encoding.arrays import BATCH, Ints, Mask
 from belvedere.encoding.binaries import data_of, offsets_of, unpack, weave
 from belvedere.encoding.fields import width
 from belvedere.encoding.order import order_by, run_ends, run_starts, stable_order
-from belvedere.libraries import np, npt, pa, pc
-from belvedere.operators.base import ID, KEY, WEIGHT, column_of, columns
-from belvedere.operators.grouping import Ints, group
+from belvedere.libraries import np, pa, pc
+from belvedere.operators.base import (
+    ID,
+    KEY,
+    WEIGHT,
+    Identity,
+    KeptTable,
+    NewId,
+    Operator,
+    Origin,
+    StateTable,
+    ViewTable,
+    Wording,
+    column_of,
+    columns,
+)
+from belvedere.operators.grouping import group
+from belvedere.operators.rows import Gone, Rows
 from belvedere.stores.base import Shard, TableId, Write
 from belvedere.types import BINARY, SqlType
 
-BATCH = 100_000  # rows that are read or emitted together
-Mask: TypeAlias = "npt.NDArray[np.bool_]"
 # numbers of keys, record keys, values
 Records: TypeAlias = "tuple[Ints, pa.BinaryArray, pa.BinaryArray]"
 
@@ -42,47 +56,7 @@ _NULL_LAST = 2  # the tag of NULL in descending order; a value's is 1 as ever
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
-    """Rows of an arrangement: the number of each row's key, the columns behind the key, and the
-    identity.
-    """
-
-    place: Ints
-    rest: tuple[pa.Array, ...]
-    ids: pa.BinaryArray
-
-    def __len__(self) -> int:
-        return len(self.place)
-
-    def take(self, rows: Ints) -> Rows:
-        if len(rows) and rows[-1] - rows[0] == len(rows) - 1 and (np.diff(rows) == 1).all():
-            return self.slice(int(rows[0]), len(rows))
-        at = pa.array(rows)
-        return Rows(
-            self.place[rows], tuple(column.take(at) for column in self.rest), self.ids.take(at)
-        )
-
-    def slice(self, start: int, count: int) -> Rows:
-        return Rows(
-            self.place[start : start + count],
-            tuple(c.slice(start, count) for c in self.rest),
-            self.ids.slice(start, count),
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Gone:
-    """Record keys that are retracted in this epoch, sorted, with the numbers of their keys;
-    `counts` has how many per key.
-    """
-
-    place: Ints
-    records: pa.BinaryArray
-    counts: Ints
-
-
-@dataclass(frozen=True, slots=True)
-class Arrange:
+class Arrange(Origin, ViewTable):
     """The first `key` columns are the key (0: all rows are under one), the next ones order the rows
     within it: True = descending.
     """
@@ -92,6 +66,44 @@ class Arrange:
     key: int
     order: tuple[bool, ...] = ()
     unique: bool = False
+
+    def tables(self) -> tuple[StateTable, ...]:
+        if self.unique:
+            key, value = self.types[: self.key], self.values.types
+            return (StateTable(self.table, "rows", key, value),)
+        end = self.key + len(self.order)
+        return (StateTable(self.table, "rows", self.types[:end], self.values.types, identity=True),)
+
+    def with_tables(self, new_id: NewId) -> Arrange:
+        return replace(self, table=new_id())
+
+    @property
+    def slot_columns(self) -> int:
+        return self.key
+
+    def value_columns(self) -> tuple[int, ...]:
+        return tuple(range(self.key, len(self.types)))
+
+    def kept(self) -> tuple[KeptTable, ...]:
+        return (KeptTable(self.table, self.types[: self.key]),)
+
+    def explain(self, words: Wording) -> str:
+        (columns_below,) = words.inputs
+        end = self.key + len(self.order)
+        keys, order = columns_below[: self.key], columns_below[self.key : end]
+        what = "one row" if self.unique else "rows"
+        what += f" by {', '.join(keys)}" if keys else " under one key"
+        if order:
+            sorts = zip(order, self.order, strict=True)
+            what += " in order of " + ", ".join(f"{x} DESC" if down else x for x, down in sorts)
+        rest = ", ".join(columns_below[end:])
+        return f"{what}: {rest}" if rest else what
+
+    def columns(self, inputs: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
+        return inputs[0]
+
+    def identify(self, inputs: Sequence[Identity]) -> Identity:
+        return inputs[0]
 
     @property
     def keys(self) -> KeyCodec:
@@ -201,7 +213,7 @@ class Arrange:
             self.table, keys.take(pa.array(wanted)), limit, BATCH
         ):
             place = wanted[numbers]
-            stays = None if gone is None else _stays(place, records, gone)
+            stays = None if gone is None else gone.not_among(place, records)
             if stays is None:
                 yield place, records, values
             elif stays.any():
@@ -314,6 +326,13 @@ class Arrange:
         )
 
 
+def arranged(operator: Operator) -> Arrange:
+    """An input of an operator that reads what its inputs keep: the planner arranges it."""
+    if not isinstance(operator, Arrange):
+        raise TypeError(f"rows of a {type(operator).__name__} are not arranged")
+    return operator
+
+
 def _descending(encoded: pa.BinaryArray, kind: SqlType) -> list[pa.Array | bytes]:
     """Bytes whose order is the reverse: inverted, but a tag is 1 or 2, because FF must not follow a
     key.
@@ -354,23 +373,6 @@ def _sorted(rows: pa.Table) -> tuple[pa.Table, Mask]:
             .add_column(at, KEY, keys.take(pa.array(codes)))
         )
     return rows, np.append(False, (np.diff(codes) == 0) & (np.diff(ranks) == 0))
-
-
-def _stays(place: Ints, records: pa.BinaryArray, gone: Gone) -> Mask | None:
-    """Which records are not gone; None if all stay.
-
-    Only those of keys that lose any are looked up.
-    """
-    losing = gone.counts[place] > 0
-    if not losing.any():
-        return None
-    first, last = np.searchsorted(gone.place, [place[0], place[-1] + 1]).tolist()
-    stays = ~losing
-    looked_up = records.filter(pa.array(losing))
-    stays[losing] = ~pc.is_in(looked_up, gone.records.slice(first, last - first)).to_numpy(
-        zero_copy_only=False
-    )
-    return stays
 
 
 def _rising(values: pa.BinaryArray) -> bool:

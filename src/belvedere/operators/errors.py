@@ -13,14 +13,24 @@ import hashlib
 import struct
 
 from belvedere.encoding import MAX_KEY, too_long
-from belvedere.libraries import np, pa, pc
-from belvedere.operators.base import ID, WEIGHT
-from belvedere.operators.grouping import group
+from belvedere.encoding.arrays import Ints
+from belvedere.libraries import np, npt, pa, pc
+from belvedere.operators.base import ID, WEIGHT, StateTable, column_of
+from belvedere.operators.grouping import group, group_count
 from belvedere.stores.base import Shard, TableId, Write
+from belvedere.types import BIGINT, INT
 
 COUNT = struct.Struct("<qi")  # weight and the number of the expression that raised
 COUNTER = b""
 ROW = b"\x01"  # stands before a row's identity, which may be empty itself
+
+_Record = tuple[int, int]  # as COUNT has them
+_ABSENT: _Record = (0, 0)
+
+
+def error_state(table: TableId) -> StateTable:
+    """The error table of an operator: rows by identity."""
+    return StateTable(table, "errors", (), (BIGINT, INT), identity=True)
 
 
 def error_rows(ids: pa.Array, weights: pa.Array, expression: pa.Array) -> pa.Table:
@@ -48,27 +58,45 @@ def record_errors(shard: Shard, table: TableId, rows: pa.Table) -> int:
     """Add error rows to the error table of this slot; returns how many rows of this slot are in
     error afterwards.
     """
-    ids, codes = group(rows.column(ID).combine_chunks())
-    keys = _within_limits(pc.binary_join_element_wise(ROW, ids, b""))
-    weights = np.bincount(codes, rows.column(WEIGHT).to_numpy(), len(keys)).astype(np.int64)
-    expression = np.zeros(len(keys), np.int32)
-    np.maximum.at(expression, codes, rows.column("expression").to_numpy())
-    before = shard.get_many(table, keys)
-    old = [COUNT.unpack(v) if v is not None else (0, 0) for v in before.to_pylist()]
+    keys, weights, expressions = _combined(rows)
+    counter = pa.array([COUNTER], pa.binary())
+    before, counted = shard.get_many(table, keys), shard.get_many(table, counter)
+    old = [_unpacked(value) for value in before.to_pylist()]
     new = [
-        (n + int(w), int(x) if w > 0 else y)
-        for (n, y), w, x in zip(old, weights, expression, strict=True)
+        _added(*change) for change in zip(old, weights.tolist(), expressions.tolist(), strict=True)
     ]
-    total_before = shard.get_many(table, pa.array([COUNTER], pa.binary()))
-    count: int = COUNT.unpack(total_before[0].as_py())[0] if total_before[0].is_valid else 0
-    count += sum(n[0] > 0 for n in new) - sum(o[0] > 0 for o in old)
-    values = [COUNT.pack(count, 0)] + [COUNT.pack(*n) if n[0] else None for n in new]
+    count = _unpacked(counted[0].as_py())[0] + _in_error(new) - _in_error(old)
+    values = [COUNT.pack(*record) if record[0] else None for record in new]
     shard.write(
         Write(
             table,
-            pa.concat_arrays([pa.array([COUNTER], pa.binary()), keys]),
-            pa.array(values, pa.binary()),
-            pa.concat_arrays([total_before, before]),
+            pa.concat_arrays([counter, keys]),
+            pa.array([COUNT.pack(count, 0), *values], pa.binary()),
+            pa.concat_arrays([counted, before]),
         )
     )
     return count
+
+
+def _combined(rows: pa.Table) -> tuple[pa.BinaryArray, Ints, npt.NDArray[np.int32]]:
+    """Error rows by record key: the sum of the weights, and the last of the expressions."""
+    ids, codes = group(column_of(rows, ID))
+    keys = _within_limits(pc.binary_join_element_wise(ROW, ids, b""))
+    weights = group_count(codes, len(keys), rows.column(WEIGHT).to_numpy())
+    expressions = np.zeros(len(keys), np.int32)
+    np.maximum.at(expressions, codes, rows.column("expression").to_numpy())
+    return keys, weights, expressions
+
+
+def _unpacked(value: bytes | None) -> _Record:
+    return _ABSENT if value is None else COUNT.unpack(value)
+
+
+def _added(old: _Record, weight: int, expression: int) -> _Record:
+    """A row that comes says which expression raises; one that goes leaves that as it is."""
+    count, raised = old
+    return count + weight, expression if weight > 0 else raised
+
+
+def _in_error(records: list[_Record]) -> int:
+    return sum(count > 0 for count, _ in records)

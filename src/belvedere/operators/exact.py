@@ -16,36 +16,22 @@ from __future__ import annotations
 import math
 import struct
 
+from belvedere.encoding.arrays import Doubles, Ints, Mask
 from belvedere.encoding.order import order_by
-from belvedere.libraries import np, npt
-from belvedere.operators.grouping import Ints
+from belvedere.libraries import np
 
 Total = tuple[int, int, int, int]
 ZERO: Total = (0, 0, 0, 0)
 _UNIT = 1074
+_HALF = 27  # bits of the lower half of a mantissa
+_PLACES = 4096  # more than there are binary exponents
+_SHIFT, _SHIFT_MOST = 64, -60  # a mantissa has 53 bits, so nothing is shifted further to the right
 _SPECIALS = struct.Struct("<qqqH")
 
 
-def group_totals(
-    codes: Ints, groups: int, values: npt.NDArray[np.float64], weights: Ints
-) -> list[Total]:
+def group_totals(codes: Ints, groups: int, values: Doubles, weights: Ints) -> list[Total]:
     """The total of value * weight per group."""
-    units = [0] * groups
-    finite = np.isfinite(values) & (weights != 0)
-    mantissa, exponent = np.frexp(np.where(finite, values, 0.0))
-    whole = (mantissa * 2.0**53).astype(np.int64)
-    # never negative, subnormals included
-    place = np.maximum(exponent.astype(np.int64) - 53 + _UNIT, -60) + 64
-    order = order_by(codes, place)
-    order = order[finite[order] & (whole[order] != 0)]
-    if len(order):
-        pair = codes[order] * 4096 + place[order]
-        starts = np.flatnonzero(np.append(True, pair[1:] != pair[:-1]))
-        high = np.add.reduceat((whole[order] >> 27) * weights[order], starts)
-        low = np.add.reduceat((whole[order] & (2**27 - 1)) * weights[order], starts)
-        for at, h, lo in zip(pair[starts].tolist(), high.tolist(), low.tolist(), strict=True):
-            shifted = ((h << 27) + lo) << (at % 4096)
-            units[at // 4096] += shifted >> 64
+    units = _group_units(codes, groups, values, weights)
     counts = [
         np.bincount(codes, np.where(test, weights, 0), groups).astype(np.int64).tolist()
         for test in _specials(values)
@@ -53,7 +39,46 @@ def group_totals(
     return list(zip(units, *counts, strict=True))
 
 
-def _specials(values: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.bool_], ...]:
+def _group_units(codes: Ints, groups: int, values: Doubles, weights: Ints) -> list[int]:
+    """The sum of the finite values in units of 2**-1074, per group.
+
+    A double is whole * 2**place, with |whole| < 2**53. Rows of one group and place are added up in
+    two halves of `whole`, none of which leaves 64 bits; Python adds the sums of the places.
+    """
+    finite = np.isfinite(values) & (weights != 0)
+    whole, place = _split(np.where(finite, values, 0.0))
+    order = order_by(codes, place)
+    order = order[finite[order] & (whole[order] != 0)]
+    units = [0] * groups
+    if not len(order):
+        return units
+    pair = codes[order] * _PLACES + place[order]
+    starts = np.flatnonzero(np.append(True, pair[1:] != pair[:-1]))
+    sums = _sums(whole[order], weights[order], starts)
+    for at, total in zip(pair[starts].tolist(), sums, strict=True):
+        group, exponent = divmod(at, _PLACES)
+        units[group] += (total << exponent) >> _SHIFT
+    return units
+
+
+def _sums(whole: Ints, weights: Ints, starts: Ints) -> list[int]:
+    """The sum of whole * weight of each run of rows."""
+    high = np.add.reduceat((whole >> _HALF) * weights, starts)
+    low = np.add.reduceat((whole & (2**_HALF - 1)) * weights, starts)
+    return [(h << _HALF) + lo for h, lo in zip(high.tolist(), low.tolist(), strict=True)]
+
+
+def _split(values: Doubles) -> tuple[Ints, Ints]:
+    """Whole numbers and how many bits each is to be shifted, plus _SHIFT, so that no subnormal has
+    a negative one.
+    """
+    mantissa, exponent = np.frexp(values)
+    whole = (mantissa * 2.0**53).astype(np.int64)
+    place = np.maximum(exponent.astype(np.int64) - 53 + _UNIT, _SHIFT_MOST) + _SHIFT
+    return whole, place
+
+
+def _specials(values: Doubles) -> tuple[Mask, ...]:
     return np.isnan(values), np.isposinf(values), np.isneginf(values)
 
 

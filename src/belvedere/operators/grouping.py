@@ -11,10 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from belvedere.encoding.arrays import Doubles, Ints, Mask
 from belvedere.encoding.order import stable_order
 from belvedere.libraries import np, npt, pa
 
-Ints: TypeAlias = "npt.NDArray[np.int64]"
 Words: TypeAlias = "npt.NDArray[np.uint64]"
 _EXACT = 1 << 20
 
@@ -76,10 +76,10 @@ class Int128:
         high = (self.high.astype(np.uint64) << np.uint64(32)) | (self.low >> np.uint64(32))
         return Int128(self.low << np.uint64(32), high.astype(np.int64))
 
-    def fits_int64(self) -> npt.NDArray[np.bool_]:
+    def fits_int64(self) -> Mask:
         return np.asarray(self.high == (self.low.astype(np.int64) >> np.int64(63)))
 
-    def to_double(self) -> npt.NDArray[np.float64]:
+    def to_double(self) -> Doubles:
         small = self.low.astype(np.int64).astype(np.float64)
         return np.where(
             self.fits_int64(),
@@ -111,7 +111,7 @@ class Wide:
     def __add__(self, other: Wide) -> Wide:
         return Wide.of(self.high + other.high, self.low + other.low)
 
-    def narrowed(self) -> tuple[Int128, npt.NDArray[np.bool_]]:
+    def narrowed(self) -> tuple[Int128, Mask]:
         """As 128-bit integers, and which of them fit."""
         return Int128(self.low.low, self.high.low.astype(np.int64)), self.high.fits_int64()
 

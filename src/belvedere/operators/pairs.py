@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from belvedere.encoding.arrays import Ints
 from belvedere.libraries import np
-from belvedere.operators.grouping import Ints
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,23 +11,39 @@ store allows: `keys` names the outputs that form such keys.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import TypeAlias
 
 from belvedere.encoding import MAX_KEY, KeyCodec, too_long
 from belvedere.evaluation import evaluate
-from belvedere.libraries import duckdb, np, pa, pc
-from belvedere.operators.base import ID, WEIGHT, columns
-from belvedere.operators.errors import error_rows
+from belvedere.libraries import duckdb, np, npt, pa, pc
+from belvedere.operators.base import (
+    ID,
+    USERS_WORDS,
+    WEIGHT,
+    Applied,
+    Identity,
+    NewId,
+    Stateless,
+    StateTable,
+    Wording,
+    column_of,
+    columns,
+)
+from belvedere.operators.errors import error_rows, error_state
 from belvedere.stores.base import TableId
 from belvedere.types import SqlType
 
 _END = (1 << 31) - 1
 _MANY = 200_000  # rows of which not all values of all operators should be in memory at once
 _FEW = 10_000  # rows for which computing what a condition drops again costs less than a query
+_KEY_OVERHEAD = 18  # bytes that a column may add to a key besides its text, at most
 Values: TypeAlias = "Mapping[str, pa.ChunkedArray]"  # by the text of the expression
 IDENTITY = -1  # stands for the identity of a row where columns form a record key
+_COLUMN = re.compile(r"""'(?:[^']|'')*'|\bc(\d+)\b""")  # a string, which names none, or a column
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +56,27 @@ class Expression:
 
     sql: str
     type: SqlType
-    text: str
+    text: str = field(metadata=USERS_WORDS)
     raises: bool = False
     column: int = -1
 
+    @property
+    def computed(self) -> bool:
+        return self.column < 0
+
+
+@lru_cache(maxsize=4096)
+def columns_read(expression: Expression) -> tuple[int, ...]:
+    """The numbers of the input columns that an expression reads.
+
+    The catalog keeps only the text, in which columns are called c0, c1, ...
+    """
+    found = (match[1] for match in _COLUMN.finditer(expression.sql))
+    return tuple(sorted({int(number) for number in found if number is not None}))
+
 
 @dataclass(frozen=True, slots=True)
-class Select:
+class Select(Stateless):
     condition: Expression | None
     outputs: tuple[Expression, ...]
     errors: TableId = 0
@@ -61,8 +91,46 @@ class Select:
         """
         return (*([self.condition] if self.condition else []), *self.outputs)
 
-    def apply(self, changes: pa.Table) -> tuple[pa.Table, pa.Table | None]:
-        return next(apply_all([self], changes))
+    # ------------------------------------------------------------ what it says of itself
+
+    def tables(self) -> tuple[StateTable, ...]:
+        return (error_state(self.errors),) if self.errors else ()
+
+    def with_tables(self, new_id: NewId) -> Select:
+        return replace(self, errors=new_id()) if self.errors else self
+
+    def error_table(self) -> TableId:
+        return self.errors
+
+    def describe(self, number: int) -> str:
+        if number < len(self.expressions):
+            return self.expressions[number].text
+        return f"the key of this row is longer than {MAX_KEY} bytes"
+
+    def explain(self, words: Wording) -> str:
+        condition = f"{words.condition} {self.condition.text}; " if self.condition else ""
+        outputs = (_named(e, words.names.get(i)) for i, e in enumerate(self.outputs))
+        return condition + (", ".join(outputs) or "nothing but the rows themselves")
+
+    def columns(self, inputs: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
+        return tuple(e.text for e in self.outputs)
+
+    def identify(self, inputs: Sequence[Identity]) -> Identity:
+        return inputs[0]
+
+    # ------------------------------------------------------------ what it does
+
+    def apply(self, changes: pa.Table) -> Applied:
+        return next(self.apply_all([self], changes))
+
+    @classmethod
+    def apply_all(cls, operators: Sequence[Select], changes: pa.Table) -> Iterator[Applied]:
+        """A query costs about as much as a thousand rows, so there is one for all of them."""
+        together = [select.joins_in(changes.num_rows) for select in operators]
+        joining = [s for s, joins in zip(operators, together, strict=True) if joins]
+        values = _compute_once(joining, changes)
+        for select, joins in zip(operators, together, strict=True):
+            yield _of_all(select, changes, values) if joins else select.in_steps(changes)
 
     def joins_in(self, rows: int) -> bool:
         """Whether its expressions may be computed for all rows at once, together with those of
@@ -70,29 +138,27 @@ class Select:
         """
         if rows > _MANY or any(e.raises for e in self.expressions):
             return False
-        return self.condition is None or rows <= _FEW or all(e.column >= 0 for e in self.outputs)
+        return self.condition is None or rows <= _FEW or not any(e.computed for e in self.outputs)
 
-    def in_steps(self, changes: pa.Table) -> tuple[pa.Table, pa.Table | None]:
+    def in_steps(self, changes: pa.Table) -> Applied:
         """First the condition, then the outputs of the rows that satisfy it; rows that raise become
         errors.
         """
         failures: list[pa.Table] = []
         if self.condition is not None and changes.num_rows:
-            keep, changes = _evaluate([self.condition], changes, 0, failures)
+            keep, changes = _evaluate([self.condition], changes, [0], failures)
             changes = changes.filter(keep[0])
-        computed = [e for e in self.outputs if e.column < 0]
         first = 1 if self.condition else 0
-        numbers = [first + i for i, e in enumerate(self.outputs) if e.column < 0]
+        computed = {first + i: e for i, e in enumerate(self.outputs) if e.computed}
         values: list[pa.ChunkedArray] = []
         if computed and changes.num_rows:
-            values, changes = _evaluate(computed, changes, numbers, failures)
-        return self.finished(
-            changes, {e.sql: v for e, v in zip(computed, values, strict=bool(values))}, failures
-        )
+            values, changes = _evaluate([*computed.values()], changes, [*computed], failures)
+        by_text = {
+            e.sql: v for e, v in zip(computed.values(), values, strict=bool(values))
+        }  # none if there are no rows
+        return self.finish(changes, by_text, failures)
 
-    def finished(
-        self, changes: pa.Table, values: Values, failures: list[pa.Table]
-    ) -> tuple[pa.Table, pa.Table | None]:
+    def finish(self, changes: pa.Table, values: Values, failures: list[pa.Table]) -> Applied:
         """The changes that it emits, of rows that satisfy the condition and the values of its
         expressions for them.
         """
@@ -107,117 +173,126 @@ class Select:
             table = self._without_long_keys(table, key, failures)
         return table, pa.concat_tables(failures) if failures else None
 
+    # ------------------------------------------------------------ keys that a store cannot take
+
     def _without_long_keys(
         self, table: pa.Table, key: tuple[int, ...], failures: list[pa.Table]
     ) -> pa.Table:
-        places = [i for i in key if i != IDENTITY]
-        texts = [f"c{i}" for i in places if self.outputs[i].type.name in ("string", "binary")]
-        texts += [ID] if IDENTITY in key else []
-        longest = sum(pc.max(pc.binary_length(table.column(name))).as_py() or 0 for name in texts)
-        if 2 * longest + 18 * len(key) <= MAX_KEY:  # even if every byte had to be escaped
+        if self._surely_fits(table, key):
             return table
-        codec = KeyCodec(tuple(self.outputs[i].type for i in places))
-        keys = codec.encode(
-            [table.column(f"c{i}").combine_chunks() for i in places], rows=table.num_rows
-        )
-        if IDENTITY in key:
-            keys = pc.binary_join_element_wise(keys, table.column(ID).combine_chunks(), b"")
-        bad = too_long(keys)
+        bad = too_long(self._record_keys(table, key))
         rows = table.filter(bad)
         if rows.num_rows:
-            number = pa.array(np.full(rows.num_rows, len(self.expressions), np.int32))
-            ids = rows.column(ID).combine_chunks()
-            # errors are known by what the row is below
-            ids = ids if self.tag < 0 else pc.binary_slice(ids, 1, _END)
-            failures.append(error_rows(ids, rows.column(WEIGHT).combine_chunks(), number))
+            failures.append(self._long_key_errors(rows))
         return table.filter(pc.invert(bad))
 
-    def describe(self, number: int) -> str:
-        """What the error record's number stands for, in the user's words."""
-        if number < len(self.expressions):
-            return self.expressions[number].text
-        return f"the key of this row is longer than {MAX_KEY} bytes"
+    def _surely_fits(self, table: pa.Table, key: tuple[int, ...]) -> bool:
+        """Whether the longest texts together would make a key that is short enough, even if every
+        byte had to be escaped.
+        """
+        texts = [ID if i == IDENTITY else f"c{i}" for i in key if self._is_text(i)]
+        longest = sum(pc.max(pc.binary_length(table.column(name))).as_py() or 0 for name in texts)
+        return bool(2 * longest + _KEY_OVERHEAD * len(key) <= MAX_KEY)
+
+    def _is_text(self, column: int) -> bool:
+        return column == IDENTITY or self.outputs[column].type.name in ("string", "binary")
+
+    def _record_keys(self, table: pa.Table, key: tuple[int, ...]) -> pa.BinaryArray:
+        numbers = [i for i in key if i != IDENTITY]
+        codec = KeyCodec(tuple(self.outputs[i].type for i in numbers))
+        keys = codec.encode([column_of(table, f"c{i}") for i in numbers], rows=table.num_rows)
+        if IDENTITY in key:
+            keys = pc.binary_join_element_wise(keys, column_of(table, ID), b"")
+        return keys
+
+    def _long_key_errors(self, rows: pa.Table) -> pa.Table:
+        number = pa.array(np.full(rows.num_rows, len(self.expressions), np.int32))
+        ids = column_of(rows, ID)
+        if self.tag >= 0:  # errors are known by what the row is below
+            ids = pc.binary_slice(ids, 1, _END)
+        return error_rows(ids, column_of(rows, WEIGHT), number)
 
 
-def apply_all(
-    selects: Sequence[Select], changes: pa.Table
-) -> Iterator[tuple[pa.Table, pa.Table | None]]:
-    """What each of them makes of the same changes.
-
-    A query costs about as much as a thousand rows, so there is one for all.
-    """
-    together = [s.joins_in(changes.num_rows) for s in selects]
-    wanted = {
-        e.sql: e
-        for s, joins in zip(selects, together, strict=True)
-        if joins
-        for e in s.expressions
-        if e.column < 0
-    }
-    values: Values = {}
-    if wanted and changes.num_rows:
-        query = ", ".join(f"{sql} AS x{i}" for i, sql in enumerate(wanted))
-        values = dict(
-            zip(
-                wanted,
-                _typed(evaluate(f"SELECT {query} FROM changes", changes), list(wanted.values())),
-                strict=True,
-            )
-        )
-    for select, joins in zip(selects, together, strict=True):
-        yield _of_all(select, changes, values) if joins else select.in_steps(changes)
+def _named(expression: Expression, name: str | None) -> str:
+    """An output as SELECT would list it; `name` is what the view calls it."""
+    if name is None or _plain_name(expression).lower() == name.lower():
+        return expression.text if name is None else name
+    return f"{expression.text} AS {name}"
 
 
-def _of_all(select: Select, changes: pa.Table, values: Values) -> tuple[pa.Table, pa.Table | None]:
+def _plain_name(expression: Expression) -> str:
+    """The name of a column that is passed on, without its table; the text of anything else."""
+    if expression.computed:
+        return expression.text
+    return expression.text.split(".")[-1].strip("`")
+
+
+def _compute_once(selects: Sequence[Select], changes: pa.Table) -> Values:
+    """The values of all that is computed in any of them, for all rows."""
+    wanted = {e.sql: e for select in selects for e in select.expressions if e.computed}
+    if not wanted or not changes.num_rows:
+        return {}
+    values = _query([*wanted.values()], changes)
+    return dict(zip(wanted, values, strict=True))
+
+
+def _of_all(select: Select, changes: pa.Table, values: Values) -> Applied:
     if select.condition is None or not changes.num_rows:
-        return select.finished(changes, values, [])
+        return select.finish(changes, values, [])
     keep = _value(select.condition, changes, values)
-    mine = {e.sql: values[e.sql].filter(keep) for e in select.outputs if e.column < 0}
-    return select.finished(changes.filter(keep), mine, [])
+    mine = {e.sql: values[e.sql].filter(keep) for e in select.outputs if e.computed}
+    return select.finish(changes.filter(keep), mine, [])
 
 
 def _value(expression: Expression, changes: pa.Table, values: Values) -> pa.ChunkedArray:
-    if expression.column >= 0:
+    if not expression.computed:
         return changes.column(f"c{expression.column}")
-    return (
-        values[expression.sql] if changes.num_rows else pa.chunked_array([], expression.type.arrow)
-    )
+    if not changes.num_rows:
+        return pa.chunked_array([], expression.type.arrow)
+    return values[expression.sql]
 
 
 def _evaluate(
     expressions: Sequence[Expression],
     changes: pa.Table,
-    numbers: int | Sequence[int],
+    numbers: Sequence[int],
     failures: list[pa.Table],
 ) -> tuple[list[pa.ChunkedArray], pa.Table]:
     """Values of the expressions for the rows that raise nothing, and these rows; error rows go to
-    `failures`.
+    `failures`, with the number of the first expression that raises.
     """
-    wanted = ", ".join(f"{e.sql} AS x{i}" for i, e in enumerate(expressions))
     try:
-        return _typed(evaluate(f"SELECT {wanted} FROM changes", changes), expressions), changes
+        return _query(expressions, changes), changes
     except duckdb.Error:
         if not any(e.raises for e in expressions):
             raise
-    places = [numbers] if isinstance(numbers, int) else numbers
-    tests = ", ".join(f"TRY({{'v': {e.sql}}}) IS NULL AS x{i}" for i, e in enumerate(expressions))
-    raised = evaluate(f"SELECT {tests} FROM changes", changes)
-    which = np.full(changes.num_rows, -1, np.int32)
-    for i in reversed(range(len(expressions))):
-        which[raised.column(i).to_numpy()] = places[i]
-    bad = pa.array(which >= 0)
+    raising = _first_raising(expressions, changes, numbers)
+    bad = pa.array(raising >= 0)
     rows = changes.filter(bad)
     failures.append(
-        error_rows(
-            rows.column(ID).combine_chunks(),
-            rows.column(WEIGHT).combine_chunks(),
-            pa.array(which).filter(bad),
-        )
+        error_rows(column_of(rows, ID), column_of(rows, WEIGHT), pa.array(raising).filter(bad))
     )
     good = changes.filter(pc.invert(bad))
     if not good.num_rows:
         return [pa.chunked_array([], e.type.arrow) for e in expressions], good
-    return _typed(evaluate(f"SELECT {wanted} FROM changes", good), expressions), good
+    return _query(expressions, good), good
+
+
+def _first_raising(
+    expressions: Sequence[Expression], changes: pa.Table, numbers: Sequence[int]
+) -> npt.NDArray[np.int32]:
+    """Per row the number of the first expression that raises for it, -1 if none does."""
+    tests = ", ".join(f"TRY({{'v': {e.sql}}}) IS NULL AS x{i}" for i, e in enumerate(expressions))
+    raised = evaluate(f"SELECT {tests} FROM changes", changes)
+    first = np.full(changes.num_rows, -1, np.int32)
+    for i in reversed(range(len(expressions))):  # so that the first one is assigned last
+        first[raised.column(i).to_numpy()] = numbers[i]
+    return first
+
+
+def _query(expressions: Sequence[Expression], changes: pa.Table) -> list[pa.ChunkedArray]:
+    wanted = ", ".join(f"{e.sql} AS x{i}" for i, e in enumerate(expressions))
+    return _typed(evaluate(f"SELECT {wanted} FROM changes", changes), expressions)
 
 
 def _typed(table: pa.Table, expressions: Sequence[Expression]) -> list[pa.ChunkedArray]:

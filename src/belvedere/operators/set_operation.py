@@ -16,29 +16,72 @@ per touched row, whatever its number of copies, plus the copies that appear or v
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Literal
 
 from belvedere.encoding import KeyCodec
+from belvedere.encoding.arrays import BATCH, Ints
 from belvedere.encoding.binaries import data_of, fixed_binary, weave
 from belvedere.libraries import np, pa, pc
-from belvedere.operators.base import ID, KEY, WEIGHT, columns
-from belvedere.operators.grouping import Ints, group, group_count
+from belvedere.operators.base import (
+    ID,
+    KEY,
+    WEIGHT,
+    Identity,
+    IdentityPart,
+    KeptTable,
+    NewId,
+    Origin,
+    StateTable,
+    Wording,
+    columns,
+)
+from belvedere.operators.grouping import group, group_count
+from belvedere.operators.sides import LEFT, RIGHT
 from belvedere.stores.base import Shard, TableId, Write
-from belvedere.types import SqlType
+from belvedere.types import BIGINT, SqlType
 
-LEFT, RIGHT = 0, 1
-_BATCH = 100_000
+SetKind = Literal["intersect", "except"]
 _NOTHING = bytes(16)
 
 
+def set_kind(word: str) -> SetKind:
+    """The kind of set operation that a word of SQL names."""
+    kinds: tuple[SetKind, ...] = ("intersect", "except")
+    for kind in kinds:
+        if kind == word.lower():
+            return kind
+    raise TypeError(f"there is no set operation {word}")
+
+
 @dataclass(frozen=True, slots=True)
-class SetOperation:
-    """`kind` is intersect or except; `all` keeps copies."""
+class SetOperation(Origin):
+    """`all` keeps copies."""
 
     table: TableId
     types: tuple[SqlType, ...]
-    kind: str
+    kind: SetKind
     all: bool
+
+    def tables(self) -> tuple[StateTable, ...]:
+        return (StateTable(self.table, "counts of both sides", self.types, (BIGINT, BIGINT)),)
+
+    def with_tables(self, new_id: NewId) -> SetOperation:
+        return replace(self, table=new_id())
+
+    def kept(self) -> tuple[KeptTable, ...]:
+        return (KeptTable(self.table, self.types),)
+
+    def explain(self, words: Wording) -> str:
+        name = f"{self.kind.upper()} ALL" if self.all else self.kind.upper()
+        return f"{name} of {', '.join(words.inputs[LEFT])}"
+
+    def columns(self, inputs: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
+        return inputs[LEFT]
+
+    def identify(self, inputs: Sequence[Identity]) -> Identity:
+        names = tuple(f"column {i + 1}" for i in range(len(self.types)))
+        return (IdentityPart(names, self.types),)
 
     def prepare(self, port: int, changes: pa.Table) -> tuple[pa.Table, ...]:
         keys, codes = group(self.state_key(changes))
@@ -52,7 +95,7 @@ class SetOperation:
         if not len(keys):
             return
         before = shard.get_many(self.table, keys)
-        old = _decoded(before)
+        old = counts_of_sides(before)
         new = old + delta
         shard.write(Write(self.table, keys, _encoded(new), before))
         yield from self._copies(keys, self._present(old), self._present(new))
@@ -64,7 +107,7 @@ class SetOperation:
 
     def output(self, shard: Shard, low: bytes, high: bytes | None) -> Iterator[pa.Table]:
         for keys, values in shard.scan_batches(self.table, low, high):
-            present = self._present(_decoded(values))
+            present = self._present(counts_of_sides(values))
             yield from self._copies(keys, np.zeros_like(present), present)
 
     def _present(self, counts: Ints) -> Ints:
@@ -84,8 +127,8 @@ class SetOperation:
         low, weight = np.minimum(old, new)[moved], np.sign(new - old)[moved]
         ends = np.cumsum(np.abs(new - old)[moved])
         begins = np.append(0, ends)[:-1]
-        for start in range(0, int(ends[-1]) if len(ends) else 0, _BATCH):
-            copy = np.arange(start, min(start + _BATCH, int(ends[-1])))
+        for start in range(0, int(ends[-1]) if len(ends) else 0, BATCH):
+            copy = np.arange(start, min(start + BATCH, int(ends[-1])))
             place = np.searchsorted(ends, copy, side="right")
             first, last = int(place[0]), int(place[-1]) + 1
             rows = keys.take(pa.array(moved[first:last]))
@@ -118,7 +161,7 @@ def _combined(parts: Sequence[Sequence[pa.Table]]) -> tuple[pa.BinaryArray, Ints
     return keys.filter(pa.array(moved)), delta[moved]
 
 
-def _decoded(values: pa.BinaryArray) -> Ints:
+def counts_of_sides(values: pa.BinaryArray) -> Ints:
     """Both counts of each record, left and right; 0 where absent."""
     return np.frombuffer(data_of(values.fill_null(_NOTHING)), np.int64).reshape(-1, 2)
 

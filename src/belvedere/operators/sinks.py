@@ -9,24 +9,35 @@ before is known. A bag reads one count per touched row. Cost: O(|dV|) record wri
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from belvedere.encoding import KeyCodec, RowCodec
+from belvedere.encoding.arrays import Ints
 from belvedere.encoding.order import Words, order_by, run_ends, run_starts, stable_order
 from belvedere.libraries import np, pa, pc
-from belvedere.operators.base import ID, KEY, WEIGHT, column_of
-from belvedere.operators.grouping import Ints, group, group_count
+from belvedere.operators.base import (
+    ID,
+    KEY,
+    WEIGHT,
+    Identity,
+    NewId,
+    StateTable,
+    ViewTable,
+    Wording,
+    column_of,
+)
+from belvedere.operators.counts import counted, counts_of
+from belvedere.operators.grouping import group, group_count
 from belvedere.stores.base import Shard, TableId, Write
-from belvedere.types import SqlType
+from belvedere.types import BIGINT, SqlType
 
 VALUE = "_v"
-_COUNT = struct.Struct("<q")
 
 
 @dataclass(frozen=True, slots=True)
-class KeyedSink:
+class KeyedSink(ViewTable):
     """`key` and `value` are numbers of input columns; `by_id` says that the key columns are the
     identity itself.
     """
@@ -36,6 +47,25 @@ class KeyedSink:
     key: tuple[int, ...]
     value: tuple[int, ...]
     by_id: bool = False
+
+    def tables(self) -> tuple[StateTable, ...]:
+        key, value = (tuple(self.types[i] for i in part) for part in (self.key, self.value))
+        return (StateTable(self.table, "rows", key, value),)
+
+    def explain(self, words: Wording) -> str:
+        return f"one record per {', '.join(words.key)}" if words.key else "one record"
+
+    def value_columns(self) -> tuple[int, ...]:
+        return self.value
+
+    def with_tables(self, new_id: NewId) -> KeyedSink:
+        return replace(self, table=new_id())
+
+    def columns(self, inputs: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
+        return inputs[0]
+
+    def identify(self, inputs: Sequence[Identity]) -> Identity:
+        return inputs[0]
 
     def prepare(self, port: int, changes: pa.Table) -> tuple[pa.Table, ...]:
         keys = (
@@ -63,12 +93,36 @@ class KeyedSink:
 
 
 @dataclass(frozen=True, slots=True)
-class BagSink:
+class BagSink(ViewTable):
     """`order` numbers all input columns in the order of the record key."""
 
     table: TableId
     types: tuple[SqlType, ...]
     order: tuple[int, ...]
+
+    counts_rows: ClassVar[bool] = True
+
+    def tables(self) -> tuple[StateTable, ...]:
+        key = tuple(self.types[i] for i in self.order)
+        return (StateTable(self.table, "counts of rows", key, (BIGINT,)),)
+
+    def explain(self, words: Wording) -> str:
+        return f"one counted record per {', '.join(words.key)}"
+
+    def value_columns(self) -> tuple[int, ...]:
+        return ()
+
+    def row_counts(self, table: TableId, values: pa.BinaryArray) -> Ints | None:
+        return counts_of(values)
+
+    def with_tables(self, new_id: NewId) -> BagSink:
+        return replace(self, table=new_id())
+
+    def columns(self, inputs: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
+        return inputs[0]
+
+    def identify(self, inputs: Sequence[Identity]) -> Identity:
+        return inputs[0]
 
     def prepare(self, port: int, changes: pa.Table) -> tuple[pa.Table, ...]:
         keys, codes = group(key_codec(self.types, self.order).encode(_pick(changes, self.order)))
@@ -85,20 +139,6 @@ class BagSink:
         after = counts_of(before) + delta
         shard.write(Write(self.table, keys, counted(after), before))
         yield from ()
-
-
-def counts_of(values: pa.BinaryArray) -> Ints:
-    """Counts kept as 8-byte values; 0 where absent."""
-    filled = values.fill_null(_COUNT.pack(0))
-    return np.frombuffer(b"".join(filled.to_pylist()), np.int64).copy()
-
-
-def counted(counts: Ints) -> pa.BinaryArray:
-    """8-byte values of counts, NULL for 0: a row that occurs no more is deleted."""
-    values = pa.Array.from_buffers(
-        pa.binary(8), len(counts), [None, pa.py_buffer(np.ascontiguousarray(counts))]
-    ).cast(pa.binary())
-    return pc.if_else(pa.array(counts != 0), values, pa.scalar(None, pa.binary()))
 
 
 def key_codec(types: Sequence[SqlType], order: Sequence[int]) -> KeyCodec:

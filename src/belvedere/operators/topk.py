@@ -13,18 +13,29 @@ rows among the first) records read; only rows that enter, leave or change rank a
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
+from dataclasses import dataclass, replace
 
+from belvedere.encoding.arrays import BATCH, Ints, Mask
 from belvedere.encoding.order import order_by, stable_order
-from belvedere.libraries import np, npt, pa, pc
-from belvedere.operators.arrange import BATCH, Arrange, Rows
-from belvedere.operators.base import ID, KEY, WEIGHT, columns
-from belvedere.operators.grouping import Ints, group
+from belvedere.libraries import np, pa, pc
+from belvedere.operators.arrange import Arrange, arranged
+from belvedere.operators.base import (
+    ID,
+    KEY,
+    WEIGHT,
+    Derived,
+    Identity,
+    KeptTable,
+    NewId,
+    Operator,
+    Wording,
+    column_of,
+    columns,
+)
+from belvedere.operators.grouping import group
+from belvedere.operators.rows import Rows
 from belvedere.stores.base import Shard
 from belvedere.types import INT, SqlType
-
-Mask: TypeAlias = "npt.NDArray[np.bool_]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +60,45 @@ class _Records:
 
 
 @dataclass(frozen=True, slots=True)
-class TopK:
+class _Came:
+    """Rows that are inserted in this epoch, with the number of each one's group and its record
+    key.
+    """
+
+    changes: pa.Table
+    place: Ints
+    keys: pa.BinaryArray
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """Old and new rows of some groups, group by group in the order of their records.
+
+    `row` numbers them: the old ones first, then those that came. `there`: it is among the old ones;
+    `stays`: it is there after the epoch. `before` and `after` are its numbers within its group.
+    """
+
+    row: Ints
+    there: Mask
+    stays: Mask
+    before: Ints
+    after: Ints
+
+    def moves(self, limit: int, rank: bool) -> tuple[Mask, Mask, Mask]:
+        """Which rows are taken back, which old ones are emitted (they move up, or get another
+        rank), and which of those that came.
+        """
+        was = self.there & (self.before <= limit)
+        now = self.stays & (self.after <= limit)
+        same = was & now
+        if rank:
+            same &= self.before == self.after
+        emitted = now & ~same
+        return was & ~same, emitted & self.there, emitted & ~self.there
+
+
+@dataclass(frozen=True, slots=True)
+class TopK(Derived):
     """`rows` has an order and is not unique; its key is the partition.
 
     `rank` adds the row number, 1 to `limit`, as last column.
@@ -63,12 +112,30 @@ class TopK:
     def types(self) -> tuple[SqlType, ...]:
         return (*self.rows.types, INT) if self.rank else self.rows.types
 
+    def with_tables(self, new_id: NewId) -> TopK:
+        return replace(self, rows=self.rows.with_tables(new_id))
+
+    def with_inputs(self, inputs: Sequence[Operator]) -> TopK:
+        return replace(self, rows=arranged(inputs[0]))
+
+    def kept(self) -> tuple[KeptTable, ...]:
+        return self.rows.kept()
+
+    def explain(self, words: Wording) -> str:
+        return f"the first {self.limit} row(s)" + (" of each group" if self.rows.key else "")
+
+    def columns(self, inputs: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
+        return (*inputs[0], "row_number()") if self.rank else inputs[0]
+
+    def identify(self, inputs: Sequence[Identity]) -> Identity:
+        return inputs[0]
+
     def prepare(self, port: int, changes: pa.Table) -> tuple[pa.Table, ...]:
         return (changes,)
 
     def step(self, shard: Shard, parts: Sequence[Sequence[pa.Table]]) -> Iterator[pa.Table]:
         changes = pa.concat_tables(parts[0]).combine_chunks()
-        keys, codes = group(changes.column(KEY).combine_chunks())
+        keys, codes = group(column_of(changes, KEY))
         order = order_by(codes)
         changes, codes = changes.take(pa.array(order)), codes[order]
         # groups whose first rows, before and after, are one batch
@@ -120,23 +187,14 @@ class TopK:
         came = changes.column(WEIGHT).to_numpy() > 0
         records = self.rows.record_key(changes)
         old = self._first(shard, keys, codes[~came], records.filter(pa.array(~came)))
-        place = np.concatenate([old.place, codes[came]])
-        order = _order(place, pa.concat_arrays([old.keys, records.filter(pa.array(came))]))
-        there, stays = (
-            order < len(old),
-            ~np.append(old.gone, np.zeros(int(came.sum()), bool))[order],
-        )
-        before, after = _numbers(place[order], there), _numbers(place[order], stays)
-        was, now = there & (before <= self.limit), stays & (after <= self.limit)
-        same = was & now & ((before == after) | (not self.rank))
-        leaves, enters, back = was & ~same, now & ~same & ~there, now & ~same & there
+        new = _Came(changes.filter(pa.array(came)), codes[came], records.filter(pa.array(came)))
+        line = _lined_up(old, new)
+        leaves, returns, enters = line.moves(self.limit, self.rank)
         return pa.concat_tables(
             [
-                self._kept(keys, old, order[leaves], before[leaves], -1),
-                self._kept(keys, old, order[back], after[back], 1),
-                self._inserted(
-                    changes.filter(pa.array(came)), order[enters] - len(old), after[enters]
-                ),
+                self._kept(keys, old, line.row[leaves], line.before[leaves], -1),
+                self._kept(keys, old, line.row[returns], line.after[returns], 1),
+                self._inserted(new.changes, line.row[enters] - len(old), line.after[enters]),
             ]
         )
 
@@ -221,6 +279,15 @@ def _together(found: Sequence[_Records]) -> _Records:
         pa.concat_arrays([nothing, *(part.values for part in found)]),
         np.concatenate([np.empty(0, bool), *(part.gone for part in found)]),
     )
+
+
+def _lined_up(old: _Records, new: _Came) -> _Line:
+    place = np.concatenate([old.place, new.place])
+    row = _order(place, pa.concat_arrays([old.keys, new.keys]))
+    there = row < len(old)
+    stays = ~np.append(old.gone, np.zeros(len(new.place), bool))[row]
+    place = place[row]
+    return _Line(row, there, stays, _numbers(place, there), _numbers(place, stays))
 
 
 def _order(place: Ints, records: pa.BinaryArray) -> Ints:

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from belvedere.catalog.definitions import ViewDefinition
 from belvedere.encoding import KeyCodec
 from belvedere.encoding.one_key import prefix_length
 from belvedere.errors import Damaged
-from belvedere.operators.aggregate import Aggregate
+from belvedere.graph import Node, error_table
+from belvedere.operators.base import Identity, IdentityPart
 from belvedere.operators.errors import COUNT, COUNTER, ROW
-from belvedere.operators.graph import Node, Source, error_table
-from belvedere.operators.join import MISSING, Join
-from belvedere.operators.select import Select
-from belvedere.operators.set_operation import SetOperation
+from belvedere.operators.matching import MISSING
 from belvedere.readers.cut import Cut
-from belvedere.types import SqlType
+from belvedere.stores.base import TableId
 
 LISTED = 100
-# one relation's share of an identity: names and types
-Part = tuple[tuple[str, ...], tuple[SqlType, ...]]
 
 
 def problems(cut: Cut, view: ViewDefinition) -> list[dict[str, Any]]:
@@ -34,69 +29,56 @@ def problems(cut: Cut, view: ViewDefinition) -> list[dict[str, Any]]:
 
 def _records(cut: Cut, view: ViewDefinition, node: Node) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
-    nodes = {n.id: n for n in view.nodes}
-    parts = list(
-        _identity(
-            cut, nodes, node if isinstance(node.operator, Aggregate) else nodes[node.below[0]]
-        )
-    )
+    identity = _identity_of_errors(cut, {n.id: n for n in view.nodes}, node)
     for slot in range(cut.store.state.slots):
         reader = cut.store.state.reader(slot, cut.epoch)
         for keys, values in reader.scan(error_table(node)):
             for key, value in zip(keys.to_pylist(), values.to_pylist(), strict=True):
                 if key != COUNTER and len(rows) < LISTED:
-                    rows.append(
-                        {
-                            **_decoded(key[len(ROW) :], parts),
-                            "expression": _text(node, COUNT.unpack(value)[1]),
-                        }
-                    )
+                    raised = node.operator.describe(COUNT.unpack(value)[1])
+                    rows.append({**_decoded(key[len(ROW) :], identity), "expression": raised})
         reader.close()
     return rows
 
 
-def _identity(cut: Cut, nodes: dict[int, Node], node: Node) -> Iterator[Part]:
+def _identity_of_errors(cut: Cut, nodes: dict[int, Node], node: Node) -> Identity:
+    """What identifies the rows that a node's error records stand for."""
+    of_result = node.operator.errors_of == "result"
+    return _identity(cut, nodes, node if of_result else nodes[node.below[0]])
+
+
+def _identity(cut: Cut, nodes: dict[int, Node], node: Node) -> Identity:
     """What identifies a row that this node emits."""
-    operator = node.operator
-    if isinstance(operator, Source):
-        table = next(t for t in cut.state.tables.values() if t.id == operator.table)
-        yield table.schema.key, tuple(c.type for c in table.schema.key_columns)
-    elif isinstance(operator, Aggregate):
-        yield tuple(f"group {i + 1}" for i in range(len(operator.groups))), operator.groups
-    elif isinstance(operator, SetOperation):
-        yield tuple(f"column {i + 1}" for i in range(len(operator.types))), operator.types
-    elif isinstance(operator, Join):
-        for port, side in enumerate(("left", "right")):
-            if operator.identity in ("both", side):
-                yield from _identity(cut, nodes, nodes[node.inputs[port][0]])
+    if node.source:
+        inputs = [_key_of(cut, node.operator.base_table)]
     else:
-        yield from _identity(cut, nodes, nodes[node.below[0]])
+        inputs = [_identity(cut, nodes, nodes[port[0]]) for port in node.inputs]
+    return node.operator.identify(inputs)
 
 
-def _decoded(key: bytes, parts: list[Part]) -> dict[str, Any]:
+def _key_of(cut: Cut, table: TableId) -> Identity:
+    schema = next(t.schema for t in cut.state.tables.values() if t.id == table)
+    return (IdentityPart(schema.key, tuple(c.type for c in schema.key_columns)),)
+
+
+def _decoded(key: bytes, identity: Identity) -> dict[str, Any]:
     """The columns of an identity by name; a name that two relations have gets a number."""
     found: dict[str, Any] = {}
     rest = key
     try:
-        for names, types in parts:
-            length = len(MISSING) if rest.startswith(MISSING) else prefix_length(rest, types)
-            values = (
-                [None] * len(types)
-                if rest.startswith(MISSING)
-                else KeyCodec(types, normalize=False).decode_one(rest[:length])
-            )
-            rest = rest[length:]
-            for name, value in zip(names, values, strict=True):
+        for part in identity:
+            values, rest = _next_part(rest, part)
+            for name, value in zip(part.names, values, strict=True):
                 found[name if name not in found else f"{name} {len(found) + 1}"] = value
     except Damaged:
         rest = key
     return {"row": key.hex()} if rest else found  # of a UNION: its branches have keys of their own
 
 
-def _text(node: Node, number: int) -> str:
-    operator = node.operator
-    return (
-        operator.describe(number)
-        if isinstance(operator, Select)
-        else "the result of an aggregate is out of range"
-    )
+def _next_part(key: bytes, part: IdentityPart) -> tuple[list[Any], bytes]:
+    """The values with which a key begins, and what follows; a side without a row has NULLs."""
+    if key.startswith(MISSING):
+        return [None] * len(part.types), key[len(MISSING) :]
+    length = prefix_length(key, part.types)
+    values = KeyCodec(part.types, normalize=False).decode_one(key[:length])
+    return list(values), key[length:]

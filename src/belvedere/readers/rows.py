@@ -16,9 +16,8 @@ from belvedere.catalog.definitions import ViewDefinition
 from belvedere.encoding import KeyCodec, RowCodec, dict_decoder
 from belvedere.errors import Damaged, SchemaError
 from belvedere.libraries import np, pa
-from belvedere.operators.arrange import Arrange
-from belvedere.operators.sinks import BagSink, counts_of
-from belvedere.sql.planned import Sink
+from belvedere.operators.base import ViewTable
+from belvedere.operators.counts import counts_of
 from belvedere.types import Key, Row, Schema
 
 _SEVERAL = (tuple, list)
@@ -33,7 +32,7 @@ class ViewRows:
 
     name: str
     schema: Schema
-    sink: Sink
+    sink: ViewTable
     columns: tuple[int, ...]
 
     @classmethod
@@ -42,7 +41,7 @@ class ViewRows:
 
     @cached_property
     def slot_columns(self) -> int:
-        return self.sink.key if isinstance(self.sink, Arrange) else 0
+        return self.sink.slot_columns
 
     @cached_property
     def owner_columns(self) -> int:
@@ -58,9 +57,8 @@ class ViewRows:
     def _fields(self) -> dict[int, int]:
         """The view's other columns, and where each stands in a record's value."""
         rest = [i for i in range(len(self.schema.columns)) if i not in self._order]
-        if isinstance(self.sink, Arrange):
-            return {i: self.columns[i] - self.sink.key for i in rest}
-        return {i: place for place, i in enumerate(rest)}
+        stored = self.sink.value_columns()
+        return {i: stored.index(self.columns[i]) for i in rest} if stored else {}
 
     @cached_property
     def keys(self) -> KeyCodec:
@@ -68,13 +66,16 @@ class ViewRows:
 
     @cached_property
     def values(self) -> RowCodec | None:
-        if isinstance(self.sink, BagSink) or not self._fields:
-            return None
-        return (
-            self.sink.values
-            if isinstance(self.sink, Arrange)
-            else RowCodec(tuple(self.schema.columns[i].type for i in self._fields))
-        )
+        """None if the view shows nothing of a record's value."""
+        return self._stored if self._fields else None
+
+    @cached_property
+    def _stored(self) -> RowCodec | None:
+        """The value of a record; it may hold columns that the view does not show, or has in its
+        key.
+        """
+        columns = self.sink.value_columns()
+        return RowCodec(tuple(self.sink.types[i] for i in columns)) if columns else None
 
     def prefix(self, values: Sequence[Any]) -> bytes:
         if len(values) > len(self._order):
@@ -97,14 +98,9 @@ class ViewRows:
         """
         key = [row[i] for i in self._order]
         value = b""
-        if isinstance(self.sink, Arrange):
-            fields = [
-                row[self.columns.index(self.sink.key + i)]
-                for i in range(len(self.sink.types) - self.sink.key)
-            ]
-            value = self.sink.values.encode_one(fields)
-        elif self.values is not None:
-            value = self.values.encode_one([row[i] for i in self._fields])
+        if self._stored is not None:
+            fields = [row[self.columns.index(i)] for i in self.sink.value_columns()]
+            value = self._stored.encode_one(fields)
         return self.owner(key) or b"", self.keys.encode_one(key) if key else b"", value
 
     def decode(self, keys: pa.BinaryArray, values: pa.BinaryArray) -> pa.Table:
@@ -116,7 +112,7 @@ class ViewRows:
 
     def _decode(self, keys: pa.BinaryArray, values: pa.BinaryArray) -> pa.Table:
         found = dict(zip(self._order, self.keys.decode(keys), strict=True)) if self._order else {}
-        if isinstance(self.sink, BagSink):
+        if self.sink.counts_rows:
             times = pa.array(np.repeat(np.arange(len(keys)), counts_of(values)))
             found = {i: column.take(times) for i, column in found.items()}
         elif self.values is not None:
@@ -132,7 +128,7 @@ class ViewRows:
         """The same in parts of so many rows: a counted row may stand for
         more than fit into memory.
         """
-        if not isinstance(self.sink, BagSink):
+        if not self.sink.counts_rows:
             yield self.decode(keys, values)
             return
         once = pa.table(self.keys.decode(keys), names=[str(i) for i in self._order])
@@ -150,7 +146,7 @@ class ViewRows:
         """One row of a keyed view from its key values and its record; made once, because point
         reads are frequent.
         """
-        if isinstance(self.sink, BagSink):
+        if self.sink.counts_rows:
             raise SchemaError(f"view {self.name} has no key of its own: use scan()")
         places = {i: (True, place) for place, i in enumerate(self._order)} | {
             i: (False, place) for i, place in self._fields.items()

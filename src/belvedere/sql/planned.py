@@ -6,13 +6,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from belvedere.operators.arrange import Arrange
-from belvedere.operators.graph import Node, Source
-from belvedere.operators.sinks import BagSink, KeyedSink
+from belvedere.graph import Node
+from belvedere.operators.base import ViewTable
 from belvedere.stores.base import TableId
 from belvedere.types import Schema
-
-Sink = KeyedSink | BagSink | Arrange
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +52,12 @@ class PlannedView:
     columns: tuple[int, ...] = ()
 
     @property
-    def sink(self) -> Sink:
+    def sink(self) -> ViewTable:
         operator = self.nodes[-1].operator
-        assert isinstance(operator, Sink)  # the planner ends every graph with one
+        assert isinstance(operator, ViewTable)  # the planner ends every graph with one
         return operator
 
     @property
     def sources(self) -> tuple[TableId, ...]:
         """The base tables whose changes the view follows."""
-        return tuple(n.operator.table for n in self.nodes if isinstance(n.operator, Source))
+        return tuple(n.operator.base_table for n in self.nodes if n.source)

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from belvedere import explain as texts
 from belvedere.catalog.state import CatalogState
 from belvedere.cost import Cost, estimate
 from belvedere.cost.text import shown
 from belvedere.errors import SqlError
-from belvedere.operators.graph import bind, places
+from belvedere.graph import bind, places
 from belvedere.result import Message
-from belvedere.sql import explain as texts
 from belvedere.sql.declaration import declared_view
 from belvedere.sql.dialect import (
     Token,

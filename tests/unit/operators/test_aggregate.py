@@ -11,10 +11,9 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from belvedere.operators.aggregate import Aggregate, Argument
+from belvedere.operators.aggregate import Aggregate, Argument, Call
 from belvedere.operators.base import ID, WEIGHT, columns
 from belvedere.operators.errors import COUNT, COUNTER
-from belvedere.operators.results import Call
 from belvedere.testing import OneSlot, changes, rows_of
 from belvedere.types import BIGINT, DOUBLE, INT, STRING, decimal
 

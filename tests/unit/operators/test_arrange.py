@@ -15,8 +15,9 @@ import pyarrow as pa
 import pytest
 
 from belvedere.encoding import KeyCodec
-from belvedere.operators.arrange import Arrange, Gone
+from belvedere.operators.arrange import Arrange
 from belvedere.operators.base import ID, KEY, WEIGHT, columns
+from belvedere.operators.rows import Gone
 from belvedere.stores.base import Write
 from belvedere.stores.memory import MemoryStore
 from belvedere.types import BIGINT, DOUBLE, INT, STRING, SqlType

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from belvedere.encoding import KeyCodec
+from belvedere.operators.aggregate.ordered import Ordered, Touched
 from belvedere.operators.base import ID, WEIGHT
 from belvedere.operators.grouping import group
-from belvedere.operators.ordered import Ordered, Touched
 from belvedere.testing import OneSlot
 from belvedere.types import INT, STRING
 

@@ -8,7 +8,7 @@ import pytest
 
 from belvedere.encoding import MAX_KEY
 from belvedere.operators.base import ID, WEIGHT
-from belvedere.operators.select import Expression, Select
+from belvedere.operators.select import Expression, Select, columns_read
 from belvedere.sql.dialect import parse
 from belvedere.sql.planner import condition_of, expression_of
 from belvedere.sql.relation import scope_of
@@ -150,3 +150,9 @@ def test_no_rows_give_no_rows_of_the_right_types() -> None:
 def test_a_fault_of_the_engine_is_not_taken_for_an_error_of_the_rows() -> None:
     with pytest.raises(duckdb.Error):
         Select(None, (Expression("no_such_function(c0)", INT, "?"),)).apply(changes(_ROWS))
+
+
+def test_the_columns_that_an_expression_reads_are_those_outside_of_its_strings() -> None:
+    text = """"c3" + c10 > length('c7 it''s c8') AND "c3" IS NOT NULL AND abc12 = 'c1'"""
+    assert columns_read(Expression(text, INT, "")) == (3, 10)
+    assert columns_read(Expression("'c1'", STRING, "")) == ()

@@ -10,20 +10,21 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from belvedere import graph
 from belvedere.encoding import KeyCodec
-from belvedere.operators import graph
 from belvedere.operators.base import ID, WEIGHT
-from belvedere.operators.set_operation import SetOperation
+from belvedere.operators.set_operation import SetKind, SetOperation, set_kind
 from belvedere.testing import changes, rows_of
 from belvedere.types import BIGINT, DOUBLE, INT, STRING
 from tests.unit.operators.slots import Accumulated, Relation, Row, Slots, added, bag, query
 
 _TABLE = 5
 _TYPES = (STRING, INT, DOUBLE)
-_FORMS = list(itertools.product(["intersect", "except"], [False, True]))
+_KINDS: tuple[SetKind, ...] = ("intersect", "except")
+_FORMS = list(itertools.product(_KINDS, [False, True]))
 
 
-def name_of(form: tuple[str, bool]) -> str:
+def name_of(form: tuple[SetKind, bool]) -> str:
     return form[0] + " all" * form[1]
 
 
@@ -44,7 +45,7 @@ def sql(operator: SetOperation) -> str:
 @pytest.mark.parametrize("form", _FORMS, ids=name_of)
 @pytest.mark.parametrize("slots", [1, 3])
 def test_the_result_is_that_of_all_rows_after_every_epoch(
-    form: tuple[str, bool], slots: int
+    form: tuple[SetKind, bool], slots: int
 ) -> None:
     operator = SetOperation(_TABLE, _TYPES, *form)
     for seed in range(25):
@@ -81,7 +82,7 @@ def check_identities(operator: SetOperation, result: Accumulated) -> None:
 
 
 @pytest.mark.parametrize("form", _FORMS, ids=name_of)
-def test_nothing_is_kept_of_rows_that_are_gone_from_both_sides(form: tuple[str, bool]) -> None:
+def test_nothing_is_kept_of_rows_that_are_gone_from_both_sides(form: tuple[SetKind, bool]) -> None:
     operator, work, result = SetOperation(_TABLE, _TYPES, *form), Slots(2), Accumulated()
     rng = random.Random(1)
     sides = [Relation(rng, _TYPES, random_row, 40) for _ in range(2)]
@@ -125,7 +126,7 @@ def test_distinct_rows_come_and_go_with_the_other_side() -> None:
         ("except", [[1], [-1], [], [1], [-1]]),
         ("intersect", [[], [1], [], [-1], []]),
     ):
-        operator, work = SetOperation(_TABLE, (STRING,), kind, False), Slots(1)
+        operator, work = SetOperation(_TABLE, (STRING,), set_kind(kind), False), Slots(1)
         found = []
         for left, right in (
             ("1 | x", ""),

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from belvedere.operators.base import ID, WEIGHT
-from belvedere.operators.sinks import BagSink, KeyedSink, counts_of, key_codec, row_codec
+from belvedere.operators.counts import counts_of
+from belvedere.operators.sinks import BagSink, KeyedSink, key_codec, row_codec
 from belvedere.testing import OneSlot, changes
 from belvedere.types import BIGINT, INT, STRING
 

@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from belvedere import graph
 from belvedere.encoding import KeyCodec
-from belvedere.operators import graph
 from belvedere.operators.arrange import Arrange
 from belvedere.operators.base import ID, WEIGHT
 from belvedere.operators.topk import TopK

@@ -15,13 +15,14 @@ import pyarrow as pa
 
 from belvedere.encoding import KeyCodec
 from belvedere.expressions import connect
+from belvedere.graph import Node
 from belvedere.operators.aggregate import Aggregate
 from belvedere.operators.arrange import Arrange
-from belvedere.operators.graph import Node, Source
 from belvedere.operators.join import Join
 from belvedere.operators.select import Select
 from belvedere.operators.set_operation import SetOperation
 from belvedere.operators.sinks import BagSink, KeyedSink
+from belvedere.operators.source import Source
 from belvedere.operators.topk import TopK
 from belvedere.sql.planner import PlannedView
 from belvedere.types import SqlType

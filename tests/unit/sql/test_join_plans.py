@@ -8,9 +8,9 @@ from typing import TypeVar
 
 import pytest
 
+from belvedere.graph import Node, bind, places, state_tables
 from belvedere.operators.aggregate import Aggregate
 from belvedere.operators.arrange import Arrange
-from belvedere.operators.graph import Node, bind, places, state_tables
 from belvedere.operators.join import Join
 from belvedere.operators.select import Select
 from belvedere.operators.sinks import BagSink, KeyedSink

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from belvedere.errors import Stale
-from belvedere.stores.base import FLOOR, Write
+from belvedere.stores.base import FLOOR, TableShape, Write
 from belvedere.stores.memory import MemoryStore, RowRules
 
 TABLE, OTHER = 7, 8
@@ -22,6 +22,7 @@ class Interrupted:
     def __init__(self, rules: RowRules) -> None:
         self.planned: dict[str, Callable[[], None]] = {}
         self.store = MemoryStore(slots=1, point=self.point, rows=rules)
+        self.store.state.create([TableShape(TABLE), TableShape(OTHER)])
 
     def point(self, what: str) -> None:
         action = self.planned.pop(what, None)

@@ -15,7 +15,7 @@ from belvedere.bench.results import ManyViews, Results
 from belvedere.bench.scenarios.database import Database, fresh, warm_up
 from belvedere.bench.scenarios.settings import Settings, main
 from belvedere.bench.views import many
-from belvedere.operators.graph import state_tables
+from belvedere.graph import state_tables
 
 
 def run(settings: Settings) -> Results:

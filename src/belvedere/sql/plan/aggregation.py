@@ -13,8 +13,7 @@ from sqlglot import exp
 
 from belvedere.errors import Unsupported
 from belvedere.expressions import Typed, aggregate_type
-from belvedere.operators.aggregate import Aggregate, Argument
-from belvedere.operators.results import Call
+from belvedere.operators.aggregate import Aggregate, Argument, Call, Function, TotalKind
 from belvedere.operators.select import IDENTITY
 from belvedere.sql.front.binding import text_of
 from belvedere.sql.front.calls import aggregate_call
@@ -85,7 +84,7 @@ class _Asked:
     leaf that hold them.
     """
 
-    def __init__(self, node: exp.Expr, function: str, parts: list[Value]) -> None:
+    def __init__(self, node: exp.Expr, function: Function, parts: list[Value]) -> None:
         self.node, self.text, self.function, self.parts = node, text_of(node), function, parts
         self.inputs: tuple[int, ...] = ()
 
@@ -109,7 +108,7 @@ class _Asked:
 
 def _arguments(asked: Sequence[_Asked]) -> list[Argument]:
     """What is kept of each argument list, for all calls with it."""
-    functions: dict[tuple[int, ...], set[str]] = {}
+    functions: dict[tuple[int, ...], set[Function]] = {}
     types = {}
     for a in asked:
         if a.function != "count_rows":
@@ -118,28 +117,29 @@ def _arguments(asked: Sequence[_Asked]) -> list[Argument]:
     found = []
     for inputs in sorted(functions):
         called = functions[inputs]
-        total = _total(types[inputs][0]) if called & {"sum", "avg"} else ""
+        total: TotalKind = _total(types[inputs][0]) if called & {"sum", "avg"} else ""
         ordered = WANTED if called & {"min", "max", "count_distinct"} else 0
         by_row = bool(ordered) and "count_distinct" not in called
         found.append(Argument(inputs, types[inputs], total, ordered, by_row))
     return found
 
 
-def _total(kind: SqlType) -> str:
+def _total(kind: SqlType) -> TotalKind:
     if kind.name == "decimal" and kind.precision > _EXACT_DIGITS:
         return "wide"
     return "double" if kind.name == "double" else "int"
 
 
-def _function(node: exp.Expr) -> tuple[str, tuple[exp.Expr, ...]]:
+def _function(node: exp.Expr) -> tuple[Function, tuple[exp.Expr, ...]]:
     """The function that is maintained, and its arguments.
 
     count is three: of all rows, of values, of different values.
     """
     call = aggregate_call(node, VIEW)
     if call.function == "count":
-        kind = "count_distinct" if call.distinct else "count" if call.arguments else "count_rows"
-        return kind, call.arguments
+        if call.distinct:
+            return "count_distinct", call.arguments
+        return ("count" if call.arguments else "count_rows"), call.arguments
     if call.distinct:
         raise Unsupported(f"{call.function}(DISTINCT ...)", "count(DISTINCT ...) is maintained")
     return call.function, call.arguments

@@ -28,6 +28,7 @@ from belvedere.errors import Unsupported
 from belvedere.expressions import Typed, cast_to, common_type
 from belvedere.operators.arrange import Arrange
 from belvedere.operators.join import Join
+from belvedere.operators.matching import join_kind
 from belvedere.operators.select import IDENTITY, Expression
 from belvedere.sql.front.binding import text_of
 from belvedere.sql.front.sources import ANTI, FULL, HALF, INNER, LEFT, RIGHT, SEMI, JoinKind
@@ -174,7 +175,8 @@ def _add_join(pair: _Pair, conditions: Sequence[exp.Expr], context: Context) -> 
     left, left_rows = _arrange(pair.left, context, 0 if empty else -1)
     right, right_rows = _arrange(pair.right, context)
     condition = _condition(conditions, pair, context)
-    operator = Join(pair.kind, left_rows, right_rows, pair.null_safe, condition, pair.identity)
+    kind = join_kind(pair.kind)
+    operator = Join(kind, left_rows, right_rows, pair.null_safe, condition, pair.identity)
     return context.nodes.add(operator, ((left,), (right,)), local=True)
 
 

@@ -10,7 +10,9 @@ from dataclasses import replace
 
 from belvedere.encoding import MAX_KEY
 from belvedere.errors import Unsupported
-from belvedere.operators.graph import Inputs, Node, Operator, shape
+from belvedere.graph import WANTED as WANTED
+from belvedere.graph import Inputs, Node, shape
+from belvedere.operators.base import Operator
 from belvedere.operators.select import IDENTITY, Select
 from belvedere.sql.plan.identity import longest
 from belvedere.sql.plan.relation import (
@@ -23,7 +25,6 @@ from belvedere.sql.plan.relation import (
     sort_values,
 )
 
-WANTED = 1  # a state table that `graph.bound` gives its id
 _BRANCHES = 250  # a tag is one byte, and some are taken
 # characters of an expression that is rather computed once than written into every expression over
 # it

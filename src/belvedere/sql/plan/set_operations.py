@@ -13,7 +13,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from belvedere.expressions import cast_to
-from belvedere.operators.set_operation import SetOperation
+from belvedere.operators.set_operation import SetOperation, set_kind
 from belvedere.sql.front.binding import Field
 from belvedere.sql.front.combining import Word, check_widths, column_type, keeps_copies, word_of
 from belvedere.sql.front.sources import Answer
@@ -103,7 +103,7 @@ def _compare(
     types = tuple(value.type for value in left)
     key = [tuple(range(len(types)))]
     below = context.nodes.feed(sides[0], left, key), context.nodes.feed(sides[1], right, key)
-    operator = SetOperation(WANTED, types, word.lower(), copies)
+    operator = SetOperation(WANTED, types, set_kind(word), copies)
     node = context.nodes.add(operator, below)
     texts = [f.text for f in fields]
     outputs = {}

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from belvedere.errors import Unsupported
-from belvedere.operators.graph import Source
+from belvedere.operators.source import Source
 from belvedere.sql.dialect import parse
 from belvedere.sql.front.binding import Field, text_of
 from belvedere.sql.front.names import Names

@@ -62,6 +62,7 @@ class RowState:
         self.slots = slots
         self.rules, self.point, self._catalog = rules, point, catalog
         self.content: list[dict[TableId, dict[bytes, Row]]] = [{} for _ in range(slots)]
+        self.created: set[TableId] = set()
         self.fences: dict[tuple[Slot, TableId], Epoch] = {}
 
     def floor(self) -> Epoch:
@@ -81,6 +82,7 @@ class RowState:
 
     def create(self, tables: Sequence[TableShape]) -> None:
         self.point("create")
+        self.created |= {shape.table for shape in tables}
 
     def sync(self, slot: Slot) -> None:
         self.point("sync")
@@ -220,6 +222,8 @@ class RowShard:
     def _put(self, table: TableId, key: bytes, value: bytes | None) -> None:
         """One row, tested and written in one step."""
         state = self._state
+        if table not in state.created:
+            raise StoreError(f"table {table} is written, but was not created")
         if state.rules.fence and state.fences.get((self.slot, table), 0) >= self.epoch:
             raise Stale(f"epoch {self.epoch} is closed in table {table}: this write is too late")
         rows = state.content[self.slot].setdefault(table, {})

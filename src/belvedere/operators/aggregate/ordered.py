@@ -16,20 +16,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
 from belvedere.encoding import KeyCodec, prefix_range
+from belvedere.encoding.arrays import Ints, Mask
 from belvedere.encoding.one_key import prefix_length
 from belvedere.encoding.order import Words, order_by, run_starts, stable_order
-from belvedere.libraries import np, npt, pa, pc
-from belvedere.operators.base import ID, KEY, WEIGHT
-from belvedere.operators.grouping import Ints, group_count
-from belvedere.operators.sinks import counted, counts_of
+from belvedere.libraries import np, pa, pc
+from belvedere.operators.base import ID, KEY, WEIGHT, column_of
+from belvedere.operators.counts import counted, counts_of
+from belvedere.operators.grouping import group_count
 from belvedere.stores.base import Shard, TableId, Write
 from belvedere.types import SqlType
 
 VALUE = "_x"
-Mask: TypeAlias = "npt.NDArray[np.bool_]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +51,16 @@ class _Entries:
     suffix: pa.BinaryArray  # the record behind its group: the value, and by row the row's identity
     old: Ints
     new: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class _Delta:
+    """The same before anything is read: by how much each record's count changes, never 0."""
+
+    place: Ints
+    value: pa.BinaryArray
+    suffix: pa.BinaryArray
+    delta: Ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,34 +114,35 @@ class Ordered:
         return Touched(distinct, low, high)
 
     def _count(self, shard: Shard, keys: pa.BinaryArray, rows: pa.Table) -> _Entries:
-        values = rows.column(VALUE).combine_chunks()
-        ids = rows.column(ID).combine_chunks() if self.by_row else None
-        place = (
-            pc.index_in(rows.column(KEY).combine_chunks(), keys)
-            .to_numpy(zero_copy_only=False)
-            .astype(np.int64)
-        )
-        order, starts = _sorted(place, values, ids)
-        delta = (
-            np.add.reduceat(rows.column(WEIGHT).to_numpy()[order], starts)
-            if len(starts)
-            else np.empty(0, np.int64)
-        )
-        changed = delta != 0
-        example, delta = pa.array(order[starts[changed]]), delta[changed]
-        place, values = place[example.to_numpy()], values.take(example)
-        suffix = (
-            values if ids is None else pc.binary_join_element_wise(values, ids.take(example), b"")
-        )
-        records = pc.binary_join_element_wise(keys.take(pa.array(place)), suffix, b"")
+        """Add up the weights of each record, and write the counts of those that change."""
+        touched = self._combine(keys, rows)
+        group_keys = keys.take(pa.array(touched.place))
+        records = pc.binary_join_element_wise(group_keys, touched.suffix, b"")
         if self.by_row:  # a row is there or not, and its change says which
-            old, before = (delta < 0).astype(np.int64), _present(delta < 0)
-            shard.write(Write(self.table, records, _present(delta > 0), before))
-            return _Entries(place, values, suffix, old, old + delta)
-        before = shard.get_many(self.table, records)
-        old = counts_of(before)
-        shard.write(Write(self.table, records, counted(old + delta), before))
-        return _Entries(place, values, suffix, old, old + delta)
+            old = (touched.delta < 0).astype(np.int64)
+            before, after = _present(touched.delta < 0), _present(touched.delta > 0)
+        else:
+            before = shard.get_many(self.table, records)
+            old = counts_of(before)
+            after = counted(old + touched.delta)
+        shard.write(Write(self.table, records, after, before))
+        return _Entries(touched.place, touched.value, touched.suffix, old, old + touched.delta)
+
+    def _combine(self, keys: pa.BinaryArray, rows: pa.Table) -> _Delta:
+        values = column_of(rows, VALUE)
+        ids = column_of(rows, ID) if self.by_row else None
+        found = pc.index_in(column_of(rows, KEY), keys)
+        place = found.to_numpy(zero_copy_only=False).astype(np.int64)
+        order, starts = _sorted(place, values, ids)
+        delta = np.empty(0, np.int64)
+        if len(starts):
+            delta = np.add.reduceat(rows.column(WEIGHT).to_numpy()[order], starts)
+        example = order[starts[delta != 0]]  # a row of each record that changes
+        at = pa.array(example)
+        value = suffix = values.take(at)
+        if ids is not None:
+            suffix = pc.binary_join_element_wise(value, ids.take(at), b"")
+        return _Delta(place[example], value, suffix, delta[delta != 0])
 
     def _extreme(
         self,

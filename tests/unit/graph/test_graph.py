@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from belvedere.operators.graph import Graph, bind, from_json, state_tables, to_json
+from belvedere.graph import Graph, bind, from_json, state_tables, to_json
 from belvedere.sql.planner import PlannedView, TableInfo, plan_view
 from belvedere.types import BIGINT, STRING, Column, Schema
 
