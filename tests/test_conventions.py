@@ -307,6 +307,26 @@ def test_the_engine_asks_for_roles_of_operators_not_for_classes() -> None:
     none_of(found, "put the answer into the operator (operators/base.py)")
 
 
+CATALOG_KEY = re.compile(
+    r"(?:name|table|view|status|errors|commit|pin|garbage|dropped|repair)/\Z|(?:lease|intent|next_id)\Z"
+)
+
+
+def test_only_the_layout_knows_the_keys_of_the_catalog() -> None:
+    found = []
+    for path in python_files("src"):
+        if path.name == "layout.py" or "bench" in path.parts:
+            continue
+        for node in ast.walk(tree_of(path)):
+            if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(
+                ("t.get", "t.put", "t.delete", "t.scan", "catalog.get_one")
+            ):
+                texts = [n.value for n in ast.walk(node) if isinstance(n, ast.Constant)]
+                if any(isinstance(text, str) and CATALOG_KEY.match(text) for text in texts):
+                    found.append(place(path, node.lineno))
+    none_of(found, "use an accessor of catalog/layout.py")
+
+
 def is_broad(handler: ast.ExceptHandler) -> bool:
     kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
     return any(

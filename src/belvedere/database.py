@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from belvedere.catalog.definitions import LIVE
 from belvedere.catalog.soundness import check_sound
-from belvedere.catalog.state import CatalogState, Head, read_state
+from belvedere.catalog.state import CatalogState, committed, read_state
 from belvedere.errors import (
     CatalogError,
     LeaseLost,
@@ -156,7 +156,7 @@ class Database:
         return reports
 
     def _late(self, timeout: float, target: Vector) -> Timeout:
-        vector = Head.from_bytes(self.store.catalog.get_one("head")).vector
+        vector = committed(self.store).vector
         behind = vector.behind(target)
         what = (
             f"{behind:,} operation(s) are not in the views"

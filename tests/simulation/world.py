@@ -13,7 +13,8 @@ from typing import NoReturn
 import pyarrow as pa
 
 from belvedere.catalog.definitions import LIVE, TableDefinition, ViewDefinition
-from belvedere.catalog.state import Head, read_state
+from belvedere.catalog.head import Head
+from belvedere.catalog.state import read_state
 from belvedere.catalog.tables import create_table
 from belvedere.epochs.lease import LEASE_SECONDS
 from belvedere.epochs.rules import Rules

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import count
 
+from belvedere.catalog import layout
 from belvedere.catalog.definitions import LIVE, LOADING, REQUESTED, ViewDefinition, ViewStatus
 from belvedere.catalog.state import CatalogState
 from belvedere.graph import Node, Places, bind, places
@@ -62,7 +63,7 @@ def _followed(view: ViewDefinition, status: ViewStatus) -> set[TableId]:
 
 def has_requests(t: CatalogTransaction) -> bool:
     """Whether a view waits to join."""
-    return any(ViewStatus.from_bytes(v).state == REQUESTED for _, v in t.scan("status/"))
+    return any(status.state == REQUESTED for status in layout.STATUS.all(t).values())
 
 
 def admit(t: CatalogTransaction, new_id: Callable[[], int]) -> dict[int, bool]:
@@ -70,12 +71,12 @@ def admit(t: CatalogTransaction, new_id: Callable[[], int]) -> dict[int, bool]:
 
     Returns the views that joined, and whether everything they need is kept already.
     """
-    status = {int(k.split("/")[1]): ViewStatus.from_bytes(v) for k, v in t.scan("status/")}
+    status = layout.STATUS.all(t)
     requested = [view for view, s in sorted(status.items()) if s.state == REQUESTED]
     if not requested:
         return {}
     active = {
-        view: _definition(t, view) for view, s in status.items() if s.state in (LIVE, LOADING)
+        view: layout.VIEWS.need(t, view) for view, s in status.items() if s.state in (LIVE, LOADING)
     }
     known = places({n.id: n for v in active.values() for n in v.nodes}.values())
     busy = {n for s in status.values() if s.state == LOADING for n in s.building}
@@ -83,19 +84,15 @@ def admit(t: CatalogTransaction, new_id: Callable[[], int]) -> dict[int, bool]:
     joined: dict[int, ViewDefinition] = {}
     complete = frozenset(n.id for n in known.values())
     for view in requested:
-        definition = _definition(t, view)
+        definition = layout.VIEWS.need(t, view)
         if busy and _uses(definition, known, busy):
             continue
         bound = definition.bind(known, new_id)
-        t.put(f"view/{view}", bound.to_bytes())
+        layout.VIEWS.put(t, view, bound)
         joined[view] = bound
     if joined:
         _join(t, list(joined.values()), complete)
     return {view: all(n.id in complete for n in bound.nodes) for view, bound in joined.items()}
-
-
-def _definition(t: CatalogTransaction, view: int) -> ViewDefinition:
-    return ViewDefinition.from_bytes(t.get(f"view/{view}") or b"")
 
 
 def _uses(view: ViewDefinition, known: Places, busy: set[int]) -> bool:
@@ -110,9 +107,9 @@ def _join(t: CatalogTransaction, group: Sequence[ViewDefinition], complete: froz
     building = frozenset(n.id for n in nodes.values() if n.id not in complete and not n.source)
     first = min(v.id for v in group)
     for view in group:
-        status = ViewStatus.from_bytes(t.get(f"status/{view.id}") or b"")
+        status = layout.STATUS.need(t, view.id)
         found = origins(view.nodes, building)
         joining = replace(
             status, state=LOADING, group=first, building=tuple(sorted(building)), origins=found
         )
-        t.put(f"status/{view.id}", joining.to_bytes())
+        layout.STATUS.put(t, view.id, joining)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 import uuid
 from collections.abc import Iterator
@@ -10,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
 
+from belvedere.catalog import layout
 from belvedere.catalog.state import CatalogState, read_state
 from belvedere.stores.base import CatalogTransaction, Store
 from belvedere.types import Epoch, Vector
@@ -42,7 +42,7 @@ def pinned(store: Store) -> Iterator[Held]:
         yield held
     finally:
         if held.key:
-            store.catalog.transact(lambda t: t.delete(held.key))
+            store.catalog.transact(lambda t: layout.PINS.delete(t, held.key))
 
 
 def hold(store: Store, seconds: float) -> Held:
@@ -55,17 +55,17 @@ def hold(store: Store, seconds: float) -> Held:
     if store.read_only:
         state = store.catalog.read(read_state)
         return Held("", Pin(state.head.epoch, state.head.vector), state)
-    key = f"pin/{uuid.uuid4().hex}"
+    key = uuid.uuid4().hex
 
     def body(t: CatalogTransaction) -> Held:
         state = read_state(t)
         head = state.head
-        expired = [k for k, v in t.scan("pin/") if json.loads(v)["expires"] < time.time()]
-        for old in expired:
-            t.delete(old)
+        for old, pin in layout.PINS.all(t).items():
+            if pin["expires"] < time.time():
+                layout.PINS.delete(t, old)
         vector = head.vector.to_json()
-        pin = {"epoch": head.epoch, "vector": vector, "expires": time.time() + seconds}
-        t.put(key, json.dumps(pin).encode())
+        expires = time.time() + seconds
+        layout.PINS.put(t, key, {"epoch": head.epoch, "vector": vector, "expires": expires})
         return Held(key, Pin(head.epoch, head.vector), state)
 
     return store.catalog.transact(body)
@@ -76,7 +76,7 @@ def oldest_pin(store: Store, now: float) -> Pin | None:
 
 
 def oldest_pin_in(t: CatalogTransaction, now: float) -> Pin | None:
-    alive = [p for p in (json.loads(value) for _, value in t.scan("pin/")) if p["expires"] > now]
+    alive = [pin for pin in layout.PINS.all(t).values() if pin["expires"] > now]
     if not alive:
         return None
     lowest = reduce(Vector.lowest, (Vector(p["vector"]) for p in alive))

@@ -9,7 +9,9 @@ ahead of the epoch that is open.
 
 from __future__ import annotations
 
-from belvedere.catalog.state import Head, read_head
+from belvedere.catalog import layout
+from belvedere.catalog.head import Head
+from belvedere.catalog.state import read_head
 from belvedere.errors import Stale, StoreError
 from belvedere.stores.base import CatalogTransaction, Store
 from belvedere.types import Epoch
@@ -37,7 +39,7 @@ def check_sound(store: Store) -> None:
 
 
 def _progress(t: CatalogTransaction) -> tuple[Head, bool]:
-    return read_head(t), t.get("intent") is not None
+    return read_head(t), layout.INTENT.get(t) is not None
 
 
 def _trouble(store: Store, head: Head, floors: list[Epoch], last: Epoch) -> str | None:

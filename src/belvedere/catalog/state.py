@@ -1,54 +1,19 @@
-"""The catalog: names, definitions, the head of history.
-
-All of it in the store's one transaction domain (rule R4).
-
-    next_id              ids of tables, views, nodes and state tables, never reused
-    head                 the committed epoch, the catalog version, the committed vector
-    name/orders          what a name stands for; a view being replaced has a `next`, a table being
-                         dropped says so
-    table/7, view/12     definitions
-    status/12            where a view stands
-    errors/31            rows in error, by error table and slot
-    lease, intent        the coordinator and the open epoch      (epochs)
-    commit/000...41      manifests of committed epochs
-    pin/...              epochs that long readers hold           (views.pins)
-"""
+"""The catalog as a whole: one reading of all names, definitions and states."""
 
 from __future__ import annotations
 
-import json
-import struct
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
+from belvedere.catalog import layout
 from belvedere.catalog.damage import decodes
 from belvedere.catalog.definitions import TableDefinition, ViewDefinition, ViewStatus
+from belvedere.catalog.head import Head
 from belvedere.errors import CatalogError
-from belvedere.stores.base import FLOOR, CatalogTransaction
+from belvedere.stores.base import CatalogTransaction, Store
 from belvedere.types import Epoch, Vector
 
-_HEAD = struct.Struct("<QQ")
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Head:
-    """What readers see: the last committed epoch, and the vector of positions that it covers."""
-
-    epoch: Epoch
-    version: int
-    vector: Vector
-
-    def to_bytes(self) -> bytes:
-        return _HEAD.pack(self.epoch, self.version) + json.dumps(self.vector.to_json()).encode()
-
-    @classmethod
-    @decodes("the committed epoch")
-    def from_bytes(cls, data: bytes | None) -> Head:
-        if data is None:
-            return cls(0, 0, Vector())
-        epoch, version = _HEAD.unpack_from(data)
-        return cls(epoch, version, Vector(json.loads(data[_HEAD.size :])))
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,42 +62,43 @@ def _named(found: dict[str, T], name: str, kind: str, hint: str) -> T:
 
 
 def read_head(t: CatalogTransaction) -> Head:
-    return Head.from_bytes(t.get("head"))
+    return layout.HEAD.get(t) or Head(0, 0, Vector())
 
 
-@decodes("the epoch up to which history may be removed")
+def committed(store: Store) -> Head:
+    """The head as it is now."""
+    return layout.HEAD.current(store.catalog) or Head(0, 0, Vector())
+
+
 def read_floor(t: CatalogTransaction) -> Epoch:
     """The epoch below which history may be gone."""
-    return int(t.get(FLOOR) or b"0")
+    return layout.FLOORS.get(t) or 0
 
 
-@decodes("a name or a count")
+@decodes("what a name stands for")
 def read_state(t: CatalogTransaction) -> CatalogState:
-    tables = {d.id: d for d in (TableDefinition.from_bytes(v) for _, v in t.scan("table/"))}
-    views = {d.id: d for d in (ViewDefinition.from_bytes(v) for _, v in t.scan("view/"))}
-    status = {int(k.split("/")[1]): ViewStatus.from_bytes(v) for k, v in t.scan("status/")}
-    errors = {int(k.split("/")[1]): sum(json.loads(v).values()) for k, v in t.scan("errors/")}
-    state = CatalogState(read_head(t), {}, {}, {}, status, errors)
-    for key, value in t.scan("name/"):
-        name, entry = key.split("/", 1)[1], json.loads(value)
-        if entry["kind"] == "table":
-            state.tables[name] = tables[entry["id"]]
-            if entry.get("dropping"):
-                state.dropping.add(entry["id"])
+    tables, views = layout.TABLES.all(t), layout.VIEWS.all(t)
+    errors = {table: sum(slots.values()) for table, slots in layout.ERRORS.all(t).items()}
+    state = CatalogState(read_head(t), {}, {}, {}, layout.STATUS.all(t), errors)
+    for name, entry in layout.NAMES.all(t).items():
+        if entry.kind == "table":
+            state.tables[name] = tables[entry.id]
+            if entry.dropping:
+                state.dropping.add(entry.id)
             continue
-        state.views[name] = views[entry["id"]]
-        if entry.get("next"):
-            state.building[name] = views[entry["next"]]
+        state.views[name] = views[entry.id]
+        if entry.next:
+            state.building[name] = views[entry.next]
     return state
 
 
 def bump(t: CatalogTransaction) -> None:
     """Tell other processes that definitions or states of views have changed."""
     head = read_head(t)
-    t.put("head", replace(head, version=head.version + 1).to_bytes())
+    layout.HEAD.put(t, replace(head, version=head.version + 1))
 
 
 def new_id(t: CatalogTransaction) -> int:
-    value = int(t.get("next_id") or b"1")
-    t.put("next_id", b"%d" % (value + 1))
+    value = layout.NEXT_ID.get(t) or 1
+    layout.NEXT_ID.put(t, value + 1)
     return value

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
+from belvedere.catalog import layout
 from belvedere.catalog.definitions import TableDefinition
+from belvedere.catalog.layout import Name, NameKind
 from belvedere.catalog.state import bump, new_id, read_state
 from belvedere.errors import CatalogError, SchemaError
 from belvedere.stores.base import CatalogTransaction, Store
@@ -22,8 +22,8 @@ def create_table(
         definition = TableDefinition(
             new_id(t), name, schema, before_images, 0 if before_images else new_id(t)
         )
-        t.put(f"table/{definition.id}", definition.to_bytes())
-        t.put(f"name/{name.lower()}", json.dumps({"kind": "table", "id": definition.id}).encode())
+        layout.TABLES.put(t, definition.id, definition)
+        layout.NAMES.put(t, name.lower(), Name("table", definition.id))
         bump(t)
         return True
 
@@ -49,13 +49,13 @@ def _check_table(name: str, schema: Schema) -> None:
             raise SchemaError(f"the key of table {name} lists {key} twice: list it once")
 
 
-def check_free(t: CatalogTransaction, name: str, allowed: bool, kind: str) -> bool:
+def check_free(t: CatalogTransaction, name: str, allowed: bool, kind: NameKind) -> bool:
     """Whether the name stands for such a thing already, if that is allowed; raises if it is not."""
-    entry = t.get(f"name/{name.lower()}")
+    entry = layout.NAMES.get(t, name.lower())
     if entry is None:
         return False
-    found = json.loads(entry)["kind"]
-    if json.loads(entry).get("dropping"):
+    found = entry.kind
+    if entry.dropping:
         raise CatalogError(
             f"table {name} is being dropped: DROP TABLE {name} finishes that, then create it"
         )
@@ -101,20 +101,17 @@ def _begin_drop(t: CatalogTransaction, name: str, if_exists: bool) -> TableDefin
         raise CatalogError(
             f"table {name} is used by {', '.join(sorted(users))}: drop these views first"
         )
-    t.put(
-        f"name/{name.lower()}",
-        json.dumps({"kind": "table", "id": table.id, "dropping": True}).encode(),
-    )
+    layout.NAMES.put(t, name.lower(), Name("table", table.id, dropping=True))
     bump(t)
     return table
 
 
 def _end_drop(t: CatalogTransaction, table: TableDefinition) -> None:
-    key = f"name/{table.name.lower()}"
-    if json.loads(t.get(key) or b"{}").get("id") != table.id:
+    entry = layout.NAMES.get(t, table.name.lower())
+    if entry is None or entry.id != table.id:
         # another process has dropped it too, and was faster; the name may be another table's by now
         return
-    t.delete(key)
+    layout.NAMES.delete(t, table.name.lower())
     # an open epoch may still name its definition: a coordinator removes it
-    t.put(f"dropped/{table.id}", b"")
+    layout.DROPPED.put(t, table.id, b"")
     bump(t)

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
+from belvedere.catalog import layout
 from belvedere.catalog.definitions import (
     DROPPED,
     LIVE,
     LOADING,
     REQUESTED,
-    TableDefinition,
     ViewDefinition,
     ViewStatus,
 )
+from belvedere.catalog.layout import Name
 from belvedere.catalog.state import CatalogState, bump, new_id, read_head, read_state
 from belvedere.catalog.tables import check_free
 from belvedere.errors import CatalogError
@@ -60,8 +59,8 @@ def create_view(
 
 def _may_create(t: CatalogTransaction, name: str, replace_it: bool, if_not_exists: bool) -> bool:
     """False if the view is there and that is well; raises if the name cannot be taken."""
-    entry = json.loads(t.get(f"name/{name.lower()}") or b"null")
-    if entry is not None and entry["kind"] == "view" and replace_it:
+    entry = layout.NAMES.get(t, name.lower())
+    if entry is not None and entry.kind == "view" and replace_it:
         _refuse_readers(read_state(t), name, "replaced")
         return True
     return not check_free(t, name, if_not_exists, "view")
@@ -72,9 +71,9 @@ def _request(t: CatalogTransaction, view: ViewDefinition, version: int) -> bool:
     if read_head(t).version != version:
         return False
     numbered = replace(view, id=new_id(t))
-    t.put(f"view/{numbered.id}", numbered.to_bytes())
-    t.put(f"status/{numbered.id}", ViewStatus(REQUESTED).to_bytes())
-    _point(t, view.name, numbered.id, json.loads(t.get(f"name/{view.name.lower()}") or b"null"))
+    layout.VIEWS.put(t, numbered.id, numbered)
+    layout.STATUS.put(t, numbered.id, ViewStatus(REQUESTED))
+    _point(t, view.name, numbered.id, layout.NAMES.get(t, view.name.lower()))
     bump(t)
     return True
 
@@ -93,44 +92,43 @@ def _in_sight(
     waiting = [relation.lower() for relation in relations(parse(select))]
     while waiting:
         relation = waiting.pop()
-        entry = json.loads(t.get(f"name/{relation}") or b"null")
+        entry = layout.NAMES.get(t, relation)
         if entry is None or relation in views or relation == name.lower():
             continue
         # a table that has no views when its DROP begins gets none until it is gone
-        if entry.get("dropping"):
+        if entry.dropping:
             raise CatalogError(
                 f"table {relation} is being dropped: DROP TABLE {relation} finishes that, then"
                 " create it anew"
             )
-        used = [entry["id"]]
-        if entry["kind"] == "view":
-            view = ViewDefinition.from_bytes(t.get(f"view/{entry['id']}") or b"")
+        used = [entry.id]
+        if entry.kind == "view":
+            view = layout.VIEWS.need(t, entry.id)
             views[relation] = view.info
             waiting += view.planned.reads
             used = list(view.planned.sources)
         for table in used:
-            tables[table] = TableDefinition.from_bytes(t.get(f"table/{table}") or b"").info
+            tables[table] = layout.TABLES.need(t, table).info
     return list(tables.values()), list(views.values())
 
 
-def _point(t: CatalogTransaction, name: str, view: int, replacing: dict[str, Any] | None) -> None:
+def _point(t: CatalogTransaction, name: str, view: int, replacing: Name | None) -> None:
     """Let the name stand for a view; one that is live keeps being read until its replacement is
     live.
     """
-    entry: dict[str, Any] = {"kind": "view", "id": view}
+    entry = Name("view", view)
     if replacing is not None:
-        if replacing.get("next"):
-            _mark_dropped(t, replacing["next"])
-        if ViewStatus.from_bytes(t.get(f"status/{replacing['id']}") or b"").state == LIVE:
-            entry = {"kind": "view", "id": replacing["id"], "next": view}
+        if replacing.next:
+            _mark_dropped(t, replacing.next)
+        if layout.STATUS.need(t, replacing.id).state == LIVE:
+            entry = Name("view", replacing.id, next=view)
         else:
-            _mark_dropped(t, replacing["id"])
-    t.put(f"name/{name.lower()}", json.dumps(entry).encode())
+            _mark_dropped(t, replacing.id)
+    layout.NAMES.put(t, name.lower(), entry)
 
 
 def _mark_dropped(t: CatalogTransaction, view: int) -> None:
-    status = ViewStatus.from_bytes(t.get(f"status/{view}") or b"")
-    t.put(f"status/{view}", replace(status, state=DROPPED).to_bytes())
+    layout.STATUS.put(t, view, replace(layout.STATUS.need(t, view), state=DROPPED))
 
 
 def _refuse_readers(state: CatalogState, name: str, what: str) -> None:
@@ -152,17 +150,17 @@ def drop_view(store: Store, name: str, if_exists: bool = False) -> bool:
     """Take the name away at once; a coordinator removes the tables between two epochs."""
 
     def body(t: CatalogTransaction) -> bool:
-        entry = json.loads(t.get(f"name/{name.lower()}") or b"null")
+        entry = layout.NAMES.get(t, name.lower())
         if entry is None and if_exists:
             return False
-        if entry is not None and entry["kind"] == "table":
+        if entry is not None and entry.kind == "table":
             raise CatalogError(f"{name} is a table: use DROP TABLE")
         if entry is None:
             raise CatalogError(f"there is no view {name}: SHOW MATERIALIZED VIEWS lists them")
         _refuse_readers(read_state(t), name, "dropped")
-        for view in filter(None, (entry["id"], entry.get("next"))):
+        for view in filter(None, (entry.id, entry.next)):
             _mark_dropped(t, view)
-        t.delete(f"name/{name.lower()}")
+        layout.NAMES.delete(t, name.lower())
         bump(t)
         return True
 
@@ -175,15 +173,12 @@ def make_live(t: CatalogTransaction, views: Iterable[int], epoch: Epoch) -> None
     """
     live = set()
     for view in views:
-        status = ViewStatus.from_bytes(t.get(f"status/{view}") or b"")
+        status = layout.STATUS.need(t, view)
         if status.state == LOADING:  # else it was dropped meanwhile
-            t.put(
-                f"status/{view}",
-                ViewStatus(LIVE, live_since=epoch, loaded=status.loaded).to_bytes(),
-            )
+            now_live = ViewStatus(LIVE, live_since=epoch, loaded=status.loaded)
+            layout.STATUS.put(t, view, now_live)
             live.add(view)
-    for key, value in t.scan("name/") if live else []:
-        entry = json.loads(value)
-        if entry.get("next") in live:
-            _mark_dropped(t, entry["id"])
-            t.put(key, json.dumps({"kind": "view", "id": entry["next"]}).encode())
+    for name, entry in layout.NAMES.all(t).items() if live else ():
+        if entry.next in live:
+            _mark_dropped(t, entry.id)
+            layout.NAMES.put(t, name, Name("view", entry.next))

@@ -4,12 +4,12 @@ R4).
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from belvedere.catalog.definitions import LOADING, ViewStatus
+from belvedere.catalog import layout
+from belvedere.catalog.definitions import LOADING
 from belvedere.catalog.pins import oldest_pin_in
 from belvedere.catalog.state import bump, read_floor, read_head
 from belvedere.catalog.views import make_live
@@ -18,7 +18,7 @@ from belvedere.epochs.lease import Lease, check_fence
 from belvedere.epochs.manager import Ack, ack_to_json
 from belvedere.epochs.rules import Rules
 from belvedere.errors import LeaseLost
-from belvedere.stores.base import FLOOR, CatalogTransaction, Store
+from belvedere.stores.base import CatalogTransaction, Store
 from belvedere.types import Epoch
 
 KEPT_MANIFESTS = 1000
@@ -43,16 +43,17 @@ def commit(
         if rules.fence:
             check_fence(t, lease)
         head = read_head(t)
-        open_intent = t.get("intent")
+        open_intent = layout.INTENT.get(t)
         is_open = open_intent is not None and Intent.from_bytes(open_intent).id == intent.id
         if rules.one_intent and not is_open:
             raise LeaseLost(f"epoch {intent.epoch} is no longer open")
-        t.put("head", replace(head, epoch=intent.epoch, vector=intent.high).to_bytes())
-        t.put(f"commit/{intent.epoch:020d}", json.dumps(manifest).encode())
-        t.delete(f"commit/{intent.epoch - KEPT_MANIFESTS:020d}")
-        t.delete("intent")
+        layout.HEAD.put(t, replace(head, epoch=intent.epoch, vector=intent.high))
+        layout.COMMITS.put(t, intent.epoch, manifest)
+        if intent.epoch > KEPT_MANIFESTS:
+            layout.COMMITS.delete(t, intent.epoch - KEPT_MANIFESTS)
+        layout.INTENT.delete(t)
         if intent.repair is not None:
-            t.delete(intent.repair)
+            layout.REPAIRS.delete(t, intent.repair)
         _advance(t, intent, done)
         if rules.floor_first:
             _raise_floor(t, intent.epoch - history, now)
@@ -69,18 +70,16 @@ def _raise_floor(t: CatalogTransaction, keep: Epoch, now: float) -> None:
     pin = oldest_pin_in(t, now)
     allowed = keep if pin is None else min(keep, pin.epoch)
     if allowed > read_floor(t):
-        t.put(FLOOR, b"%d" % allowed)
+        layout.FLOORS.put(t, allowed)
 
 
 def _advance(t: CatalogTransaction, intent: Intent, acks: list[Ack]) -> None:
     """Errors of nodes, and the progress of loading."""
     for ack in acks:
         for table, slots in ack.errors.items():
-            known = json.loads(t.get(f"errors/{table}") or b"{}")
-            t.put(
-                f"errors/{table}",
-                json.dumps({**known, **{str(slot): n for slot, n in slots.items()}}).encode(),
-            )
+            known = layout.ERRORS.get(t, table) or {}
+            now_wrong = {str(slot): count for slot, count in slots.items()}
+            layout.ERRORS.put(t, table, {**known, **now_wrong})
     if intent.load is not None:
         _loaded(t, intent.load, sum(a.changes for a in acks), intent)
     if intent.load is not None or any(a.errors for a in acks):
@@ -89,13 +88,12 @@ def _advance(t: CatalogTransaction, intent: Intent, acks: list[Ack]) -> None:
 
 def _loaded(t: CatalogTransaction, load: Load, rows: int, intent: Intent) -> None:
     complete = []
-    for key, value in t.scan("status/"):
-        status = ViewStatus.from_bytes(value)
+    for view, status in layout.STATUS.all(t).items():
         if status.state == LOADING and status.group == load.group:
             marks = {**status.marks, load.origin: load.high}
-            t.put(key, replace(status, marks=marks, loaded=status.loaded + rows).to_bytes())
+            layout.STATUS.put(t, view, replace(status, marks=marks, loaded=status.loaded + rows))
             if all(marks.get(origin, "") is None for origin in status.origins):
-                complete.append(int(key.split("/")[1]))
+                complete.append(view)
     make_live(t, complete, intent.epoch)
 
 
@@ -128,4 +126,4 @@ def _manifest(intent: Intent, acks: list[Ack], now: float) -> dict[str, Any]:
 
 def manifests(t: CatalogTransaction, last: int) -> list[dict[str, Any]]:
     """The manifests of the last committed epochs, oldest first."""
-    return [json.loads(value) for _, value in t.scan("commit/")[-last:]]
+    return layout.COMMITS.last(t, last)

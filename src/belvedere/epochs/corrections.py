@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from belvedere.catalog import layout
 from belvedere.encoding import slots_of
 from belvedere.errors import Stale
 from belvedere.libraries import pa, pc
@@ -21,7 +22,7 @@ CORRECTIONS = pa.schema(
 
 def apply_corrections(store: Store, name: str, shard: Shard) -> None:
     """Write the corrections that fall into the slot of this shard."""
-    data = store.catalog.get_one(name)
+    data = store.catalog.get_one(layout.REPAIRS.key(name))
     if data is None:
         raise Stale(f"the corrections {name} are gone, so their epoch is over")
     rows = pa.ipc.open_stream(data).read_all()

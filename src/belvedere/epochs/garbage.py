@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from belvedere.catalog.definitions import DROPPED, TableDefinition, ViewDefinition, ViewStatus
+from belvedere.catalog import layout
+from belvedere.catalog.definitions import DROPPED
 from belvedere.catalog.pins import oldest_pin_in
 from belvedere.catalog.state import read_head
 from belvedere.epochs.lease import Lease, check_fence
@@ -22,26 +23,18 @@ def remove_dropped(store: Store, lease: Lease, now: float) -> list[int]:
 
     def body(t: CatalogTransaction) -> list[int]:
         check_fence(t, lease)
-        if t.get("intent") is not None:
+        if layout.INTENT.get(t) is not None:
             return []
-        gone = [
-            int(key.split("/")[1])
-            for key, value in t.scan("status/")
-            if ViewStatus.from_bytes(value).state == DROPPED
-        ]
-        _forget(t, gone)
-        for key, _ in t.scan("dropped/"):
-            definition = TableDefinition.from_bytes(t.get(f"table/{key.split('/')[1]}") or b"")
+        _forget(t, [view for view, s in layout.STATUS.all(t).items() if s.state == DROPPED])
+        for table in layout.DROPPED.all(t):
+            definition = layout.TABLES.need(t, table)
             if definition.delta:
-                t.put(f"garbage/{definition.delta}", b"%d" % read_head(t).epoch)
-            t.delete(f"table/{definition.id}")
-            t.delete(key)
+                layout.GARBAGE.put(t, definition.delta, read_head(t).epoch)
+            layout.TABLES.delete(t, table)
+            layout.DROPPED.delete(t, table)
         pin = oldest_pin_in(t, now)
-        return [
-            int(key.split("/")[1])
-            for key, end in t.scan("garbage/")
-            if pin is None or int(end) < pin.epoch
-        ]
+        ends = layout.GARBAGE.all(t).items()
+        return [table for table, end in ends if pin is None or end < pin.epoch]
 
     return store.catalog.transact(body)
 
@@ -50,24 +43,22 @@ def _forget(t: CatalogTransaction, gone: list[int]) -> None:
     """Remove views; what no other view uses becomes garbage."""
     if not gone:
         return
-    views = {
-        int(key.split("/")[1]): ViewDefinition.from_bytes(value) for key, value in t.scan("view/")
-    }
+    views = layout.VIEWS.all(t)
     kept = {
         n.id for view, definition in views.items() if view not in gone for n in definition.nodes
     }
     for node in {n.id: n for view in gone for n in views[view].nodes if n.id not in kept}.values():
         for table in state_tables(node):
-            t.put(f"garbage/{table}", b"%d" % read_head(t).epoch)
-            t.delete(f"errors/{table}")
+            layout.GARBAGE.put(t, table, read_head(t).epoch)
+            layout.ERRORS.delete(t, table)
     for view in gone:
-        t.delete(f"status/{view}")
-        t.delete(f"view/{view}")
+        layout.STATUS.delete(t, view)
+        layout.VIEWS.delete(t, view)
 
 
 def garbage_removed(store: Store, tables: Iterable[int]) -> None:
     def body(t: CatalogTransaction) -> None:
         for table in tables:
-            t.delete(f"garbage/{table}")
+            layout.GARBAGE.delete(t, table)
 
     store.catalog.transact(body)

@@ -10,7 +10,7 @@ import time
 from collections import deque
 from dataclasses import dataclass
 
-from belvedere.catalog.state import Head
+from belvedere.catalog.state import committed
 from belvedere.epochs.coordinator import Coordinator, EpochReport
 from belvedere.errors import BelvedereError, LeaseLost, PipelineError, Stale, Timeout
 from belvedere.readers.waiting import check_seconds, wait_until
@@ -129,8 +129,7 @@ class Pipeline:
         def reached() -> bool | None:
             if self._error is not None:
                 raise PipelineError(f"the pipeline ended: {self._error}") from self._error
-            committed = Head.from_bytes(self._store.catalog.get_one("head")).vector
-            return committed.covers(wanted) or None
+            return committed(self._store).vector.covers(wanted) or None
 
         return wait_until(reached, timeout) is True
 

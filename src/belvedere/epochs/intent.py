@@ -90,6 +90,8 @@ class Intent:
         d = json.loads(data)
         for name in ("low", "high"):
             d[name] = Vector(d[name])
+        if d["repair"]:
+            d["repair"] = d["repair"].removeprefix("repair/")  # as it was written before
         for name in ("views", "tables"):
             d[name] = tuple(d[name])
         d["loading"] = tuple(

@@ -15,16 +15,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
+from belvedere.catalog import layout
 from belvedere.catalog.definitions import (
     DROPPED,
     LIVE,
     LOADING,
     TableDefinition,
     ViewDefinition,
-    ViewStatus,
 )
+from belvedere.catalog.head import Head
 from belvedere.catalog.loading import admit, followed_tables, has_requests
-from belvedere.catalog.state import CatalogState, Head, bump, new_id, read_head, read_state
+from belvedere.catalog.state import CatalogState, bump, new_id, read_head, read_state
 from belvedere.catalog.views import make_live
 from belvedere.epochs.intent import CHANGES, LOAD, Intent, Load, Loading, engines
 from belvedere.epochs.lease import Lease, check_fence
@@ -56,8 +57,8 @@ def begin(store: Store, lease: Lease, decide: Decide, rules: Rules, now: float) 
     """
     _admit(store, lease, rules)
     while True:
-        state, is_open = store.catalog.read(lambda t: (read_state(t), t.get("intent") is not None))
-        if is_open and rules.one_intent:
+        state, found = store.catalog.read(lambda t: (read_state(t), layout.INTENT.get(t)))
+        if found is not None and rules.one_intent:
             recovered = store.catalog.transact(lambda t: _recover(t, lease, rules))
             if recovered is not None:
                 return recovered
@@ -113,9 +114,9 @@ def _open(t: CatalogTransaction, lease: Lease, head: Head, intent: Intent, rules
     """Write the intent, if it was decided upon this head, and no other is open."""
     if rules.fence:
         check_fence(t, lease)
-    if read_head(t) != head or (rules.one_intent and t.get("intent") is not None):
+    if read_head(t) != head or (rules.one_intent and layout.INTENT.get(t) is not None):
         return False
-    t.put("intent", intent.to_bytes())
+    layout.INTENT.put(t, intent.to_bytes())
     return True
 
 
@@ -123,7 +124,7 @@ def _recover(t: CatalogTransaction, lease: Lease, rules: Rules) -> Intent | None
     """The open intent, to be run again; None if it has been committed meanwhile."""
     if rules.fence:
         check_fence(t, lease)
-    found = t.get("intent")
+    found = layout.INTENT.get(t)
     return None if found is None else _without_dropped(t, Intent.from_bytes(found))
 
 
@@ -134,7 +135,7 @@ def _without_dropped(t: CatalogTransaction, intent: Intent) -> Intent:
     What other views share with them is written all the same, by old attempts and new ones alike
     (rule R5).
     """
-    status = {view: ViewStatus.from_bytes(t.get(f"status/{view}") or b"") for view in intent.views}
+    status = {view: layout.STATUS.need(t, view) for view in intent.views}
     kept = tuple(view for view in intent.views if status[view].state != DROPPED)
     if kept == intent.views:
         return intent
@@ -150,7 +151,7 @@ def _without_dropped(t: CatalogTransaction, intent: Intent) -> Intent:
     ):
         # nobody is left to load for: an epoch without operations
         smaller = replace(smaller, kind=CHANGES, load=None)
-    t.put("intent", smaller.to_bytes())
+    layout.INTENT.put(t, smaller.to_bytes())
     return smaller
 
 
@@ -160,7 +161,7 @@ def _admit(store: Store, lease: Lease, rules: Rules) -> None:
     def body(t: CatalogTransaction) -> None:
         if rules.fence:
             check_fence(t, lease)
-        if rules.one_intent and t.get("intent") is not None:
+        if rules.one_intent and layout.INTENT.get(t) is not None:
             return
         joined = admit(t, lambda: new_id(t))
         make_live(t, [view for view, complete in joined.items() if complete], read_head(t).epoch)
@@ -184,7 +185,7 @@ def _loading(
 
 def open_intent(store: Store) -> Intent:
     """The intent of the epoch that is open now."""
-    found = store.catalog.read(lambda t: t.get("intent"))
+    found = layout.INTENT.current(store.catalog)
     if found is None:
         raise Stale("no epoch is open: this attempt is too late")
     return Intent.from_bytes(found)
@@ -198,14 +199,13 @@ def load_plan(store: Store, intent: Intent) -> EpochPlan:
 def definitions(store: Store, intent: Intent) -> tuple[list[ViewDefinition], list[TableDefinition]]:
     """The views and tables that an intent names."""
 
-    def body(t: CatalogTransaction) -> tuple[list[bytes | None], list[bytes | None]]:
-        views = [t.get(f"view/{view}") for view in intent.views]
-        return views, [t.get(f"table/{table}") for table in intent.tables]
+    def body(
+        t: CatalogTransaction,
+    ) -> tuple[list[ViewDefinition | None], list[TableDefinition | None]]:
+        views = [layout.VIEWS.get(t, view) for view in intent.views]
+        return views, [layout.TABLES.get(t, table) for table in intent.tables]
 
     views, tables = store.catalog.read(body)
     if None in views or None in tables:
         raise Stale(f"epoch {intent.epoch} names definitions that are gone")
-    return (
-        [ViewDefinition.from_bytes(found) for found in views if found],
-        [TableDefinition.from_bytes(found) for found in tables if found],
-    )
+    return [v for v in views if v is not None], [t for t in tables if t is not None]

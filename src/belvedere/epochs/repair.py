@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from belvedere.catalog import layout
 from belvedere.catalog.definitions import ViewDefinition
 from belvedere.catalog.state import read_state
 from belvedere.epochs.coordinator import Coordinator
@@ -32,7 +33,7 @@ def repair(coordinator: Coordinator, spark: SparkSession, name: str) -> Verifica
     if not coordinator.acquire():
         raise PipelineError("a pipeline is running on this database: stop it, then repair")
     try:
-        while coordinator.store.catalog.get_one("intent") is not None:
+        while layout.INTENT.current(coordinator.store.catalog) is not None:
             coordinator.step()  # an epoch that a crash left open comes first
         first = found = verify(coordinator.store, spark, name)
         while found.differences:
@@ -52,9 +53,9 @@ def repair(coordinator: Coordinator, spark: SparkSession, name: str) -> Verifica
 def _correct(coordinator: Coordinator, name: str, differences: tuple[Difference, ...]) -> None:
     view = coordinator.store.catalog.read(read_state).view(name)
     data = _corrections(view, differences)
-    key = f"repair/{uuid.uuid4().hex}"
+    key = uuid.uuid4().hex
     # the commit of the epoch removes it
-    coordinator.store.catalog.transact(lambda t: t.put(key, data))
+    coordinator.store.catalog.transact(lambda t: layout.REPAIRS.put(t, key, data))
     coordinator.step(decide=lambda state, _: Choice(REPAIR, state.head.vector, repair=key))
 
 

@@ -10,13 +10,14 @@ a pin.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
 from belvedere.catalog.definitions import LIVE, ViewDefinition
+from belvedere.catalog.head import epoch_and_version
+from belvedere.catalog.layout import HEAD
 from belvedere.catalog.pins import pinned
 from belvedere.catalog.state import CatalogState, read_state
 from belvedere.encoding import prefix_range, slot_of
@@ -32,7 +33,6 @@ T = TypeVar("T")
 Batch: TypeAlias = "tuple[pa.BinaryArray, pa.BinaryArray]"  # keys and values
 # the mark of what was read, the committed epoch, definitions as new as it
 Known = tuple[Hashable, Epoch, CatalogState]
-_HEAD = struct.Struct("<QQ")
 _TRIES = 100
 
 
@@ -51,9 +51,9 @@ class CatalogCache:
 
     def _read(self, known: Known | None) -> Known:
         """Most transactions change no definition: then the epoch is all that is new."""
-        mark, head = self._catalog.read_marked(lambda t: t.get("head"))
+        mark, head = self._catalog.read_marked(lambda t: t.get(HEAD.key))
         if head is not None and known is not None:
-            epoch, version = _HEAD.unpack_from(head)
+            epoch, version = epoch_and_version(head)
             if version == known[2].head.version:
                 return mark, epoch, known[2]
         mark, state = self._catalog.read_marked(read_state)

@@ -7,7 +7,8 @@ because epochs only grow.
 
 from __future__ import annotations
 
-from belvedere.catalog.state import Head
+from belvedere.catalog.head import Head
+from belvedere.catalog.state import committed
 from belvedere.errors import Timeout
 from belvedere.readers.waiting import wait_until
 from belvedere.stores.base import Store
@@ -18,13 +19,13 @@ def await_token(store: Store, token: Vector, timeout: float) -> Head:
     """The head that covers the token; Timeout says how far the views got."""
 
     def covering() -> Head | None:
-        head = Head.from_bytes(store.catalog.get_one("head"))
+        head = committed(store)
         return head if head.vector.covers(token) else None
 
     found = wait_until(covering, timeout)
     if found is not None:
         return found
-    head = Head.from_bytes(store.catalog.get_one("head"))
+    head = committed(store)
     raise Timeout(
         f"after {timeout:g} s the views are at epoch {head.epoch}, {head.vector.behind(token)}"
         " operation(s) before this session's last write: is a pipeline running? Start one"

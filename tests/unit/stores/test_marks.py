@@ -13,7 +13,7 @@ from typing import Any
 import lmdb
 import pytest
 
-from belvedere.catalog.state import Head
+from belvedere.catalog.head import Head
 from belvedere.errors import StoreError
 from belvedere.readers.cut import CatalogCache
 from belvedere.stores.base import CatalogTransaction
@@ -23,7 +23,7 @@ from belvedere.types import Vector
 _HEADS = """
 import sys
 from belvedere.stores.embedded import EmbeddedStore
-from belvedere.catalog.state import Head
+from belvedere.catalog.head import Head
 from belvedere.types import Vector
 with EmbeddedStore.open(sys.argv[1]) as store:
     for epoch in range(1, int(sys.argv[2]) + 1):
