@@ -11,7 +11,7 @@ from itertools import accumulate, pairwise
 from typing import Any, TypeAlias
 
 from belvedere.catalog.definitions import TableDefinition
-from belvedere.encoding import MAX_KEY, dict_decoder, prefix_range, too_long
+from belvedere.encoding import dict_decoder, prefix_range, too_long
 from belvedere.encoding.one_row import DictDecoder
 from belvedere.errors import Damaged, Dropped, SchemaError, StoreFull, TooLarge
 from belvedere.input.rows import check_names, to_arrow, to_mask
@@ -43,6 +43,7 @@ class Table:
         self._keys, self._rows = codecs(definition.schema)
         self._value_names = tuple(c.name for c in definition.schema.value_columns)
         self._columns = frozenset(definition.schema.names)
+        self._longest = store.capabilities.longest_key
 
     @cached_property
     def _decode_one(self) -> DictDecoder:
@@ -123,11 +124,10 @@ class Table:
         by part.
         """
         keys = self._keys.encode([table.column(name) for name in self.schema.key])
-        if pc.any(too_long(keys)).as_py():
-            raise SchemaError(
-                f"row {pc.index(too_long(keys), True).as_py()}: the key is longer than {MAX_KEY}"
-                " bytes"
-            )
+        long = too_long(keys, self._longest)
+        if pc.any(long).as_py():
+            number = pc.index(long, True).as_py()
+            raise SchemaError(f"row {number}: the key is longer than {self._longest} bytes")
         bounds = [0, *accumulate(part.num_rows for part in _parts(table))]
         parts = (self._encoded(keys, table, deletes, slice(*ends)) for ends in pairwise(bounds))
         return self._write(parts, len(keys))
@@ -250,10 +250,10 @@ class Table:
 
     def _key(self, values: Sequence[Any]) -> bytes:
         encoded = self._keys.encode_one(values)
-        if len(encoded) > MAX_KEY:
+        if len(encoded) > self._longest:
             raise SchemaError(
                 f"the key of this row of {self.name} is {len(encoded)} bytes long, at most"
-                f" {MAX_KEY} are possible"
+                f" {self._longest} are possible"
             )
         return encoded
 

@@ -12,7 +12,7 @@ needs nodes of a group under way waits for it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 
@@ -75,24 +75,32 @@ def admit(t: CatalogTransaction, new_id: Callable[[], int]) -> dict[int, bool]:
     requested = [view for view, s in sorted(status.items()) if s.state == REQUESTED]
     if not requested:
         return {}
-    active = {
-        view: layout.VIEWS.need(t, view) for view, s in status.items() if s.state in (LIVE, LOADING)
-    }
-    known = places({n.id: n for v in active.values() for n in v.nodes}.values())
-    busy = {n for s in status.values() if s.state == LOADING for n in s.building}
-    busy -= {n.id for view, v in active.items() if status[view].state == LIVE for n in v.nodes}
-    joined: dict[int, ViewDefinition] = {}
+    running = [view for view, s in status.items() if s.state in (LIVE, LOADING)]
+    active = {view: layout.VIEWS.need(t, view) for view in running}
+    known = _places(active.values())
     complete = frozenset(n.id for n in known.values())
-    for view in requested:
-        definition = layout.VIEWS.need(t, view)
-        if busy and _uses(definition, known, busy):
-            continue
-        bound = definition.bind(known, new_id)
-        layout.VIEWS.put(t, view, bound)
-        joined[view] = bound
+    busy = _busy(status, active)
+    joined = []
+    for definition in (layout.VIEWS.need(t, view) for view in requested):
+        if not (busy and _uses(definition, known, busy)):
+            joined.append(definition.bind(known, new_id))
+    for view in joined:
+        layout.VIEWS.put(t, view.id, view)
     if joined:
-        _join(t, list(joined.values()), complete)
-    return {view: all(n.id in complete for n in bound.nodes) for view, bound in joined.items()}
+        _join(t, joined, complete)
+    return {view.id: all(n.id in complete for n in view.nodes) for view in joined}
+
+
+def _places(views: Iterable[ViewDefinition]) -> Places:
+    """Where the nodes of views are found by those that come later."""
+    return places({n.id: n for view in views for n in view.nodes}.values())
+
+
+def _busy(status: Mapping[int, ViewStatus], active: Mapping[int, ViewDefinition]) -> set[int]:
+    """The nodes that are being loaded, and that no live view has."""
+    building = {n for s in status.values() if s.state == LOADING for n in s.building}
+    live = (v for view, v in active.items() if status[view].state == LIVE)
+    return building - {n.id for view in live for n in view.nodes}
 
 
 def _uses(view: ViewDefinition, known: Places, busy: set[int]) -> bool:

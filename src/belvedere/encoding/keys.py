@@ -142,8 +142,8 @@ def prefix_range(prefix: bytes) -> tuple[bytes, bytes]:
     return prefix, prefix + b"\xff"
 
 
-def too_long(keys: pa.BinaryArray) -> pa.BooleanArray:
-    return pc.greater(pc.binary_length(keys), MAX_KEY)
+def too_long(keys: pa.BinaryArray, longest: int = MAX_KEY) -> pa.BooleanArray:
+    return pc.greater(pc.binary_length(keys), longest)
 
 
 def _is_plain(item: _Typed) -> bool:
