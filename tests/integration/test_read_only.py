@@ -245,7 +245,7 @@ while True:
     n += 1
     keys = [b"%03d" % i for i in range(n % 3, 300, 3)]
     end = store.base.write(1, pa.array([b"000", *keys], pa.binary()), pa.array([b"%d" % n] * (len(keys) + 1), pa.binary()), True)
-    store.base.trim("log", end)
+    store.base.trim("log", end["log"])
     print(n, flush=True)
 """
 

@@ -122,9 +122,9 @@ while True:
     keys = [b"%04d" % seed.randrange(3000) for _ in range(seed.choice([1, 10, 2000]))]
     values = [None if seed.random() < 0.2 else b"%d" % seed.random().__hash__() for _ in keys]
     if len(keys) == 1:
-        say(store.base.put_one(5, keys[0], values[0], True))
+        say(store.base.put_one(5, keys[0], values[0], True)["log"])
     else:
-        say(store.base.write(5, binary(keys), binary(values), True))
+        say(store.base.write(5, binary(keys), binary(values), True)["log"])
 """
     with EmbeddedStore.open(path, slots=2, map_size=1 << 30) as store:
         for seed in range(4):
@@ -151,7 +151,7 @@ def test_a_writer_killed_inside_its_transaction_has_written_nothing(
         assert said(child) == "inside"
         kill(child)
         assert rows_of(store, 5) == replayed(store, 5) == {b"k": b"1"}
-        assert store.base.put_one(5, b"k", b"3", True) == 2
+        assert store.base.put_one(5, b"k", b"3", True)["log"] == 2
 
 
 COMMIT = """
@@ -307,7 +307,7 @@ def test_a_process_adopts_the_map_that_another_one_has_grown(path: Path, start: 
         child = start(code, map_size=1 << 17)
         assert said(child) == "grown"
         assert rows_of(store, 5)[b"39"] == bytes(50_000)
-        assert store.base.put_one(5, b"k", b"2", True) == 42
+        assert store.base.put_one(5, b"k", b"2", True)["log"] == 42
         assert rows_of(store, 5)[b"k"] == b"2"
 
 
@@ -330,7 +330,7 @@ def test_a_store_works_in_a_forked_child_and_goes_on_in_the_parent(path: Path) -
 
         def child() -> None:
             assert rows_of(store, 5) == {b"k": b"1"}
-            assert store.base.put_one(5, b"k", b"2", True) == 2
+            assert store.base.put_one(5, b"k", b"2", True)["log"] == 2
             store.catalog.transact(lambda transaction: transaction.put("a", b"2"))
             assert (
                 in_forked_child(
@@ -342,7 +342,7 @@ def test_a_store_works_in_a_forked_child_and_goes_on_in_the_parent(path: Path) -
 
         assert in_forked_child(child) == 0
         assert rows_of(store, 5) == {b"k": b"2"}
-        assert store.base.put_one(5, b"k", b"3", True) == 3
+        assert store.base.put_one(5, b"k", b"3", True)["log"] == 3
         assert store.catalog.read(lambda transaction: transaction.scan("")) == [
             ("a", b"2"),
             ("b", b"3"),
@@ -374,7 +374,7 @@ def test_a_pickled_store_opens_again_by_its_path_once_per_process(path: Path, st
         pickled = pickle.dumps(store)
         child = start(
             "import pickle\ncopies = [pickle.loads(bytes.fromhex(sys.stdin.readline())) for _ in"
-            " range(2)]\nsay(copies[0] is copies[1], copies[0].base.put_one(5, b'k', b'2', True))"
+            " range(2)]\nsay(copies[0] is copies[1], copies[0].base.put_one(5, b'k', b'2', True)['log'])"
         )
         assert child.stdin is not None
         child.stdin.write(f"{pickled.hex()}\n" * 2)
@@ -403,15 +403,15 @@ def test_a_disk_that_is_full_refuses_writes_whole_and_is_used_on_when_there_is_r
     code = """
 import resource
 from belvedere.errors import StoreFull
-end = store.base.put_one(5, b"first", b"1", True)
+end = store.base.put_one(5, b"first", b"1", True)["log"]
 resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, resource.RLIM_INFINITY))
 try:
     while True:
-        end = store.base.put_one(5, b"%d" % end, bytes(20_000), True)
+        end = store.base.put_one(5, b"%d" % end, bytes(20_000), True)["log"]
 except StoreFull as error:
     say("disk" in str(error), store.base.end()["log"] == end)
 resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-say(store.base.put_one(5, b"last", b"1", True) - end)
+say(store.base.put_one(5, b"last", b"1", True)["log"] - end)
 """
     child = start(code)
     assert (said(child), said(child)) == ("True True", "1")

@@ -105,7 +105,6 @@ class Coordinator:
             return None
         chosen = time.perf_counter()
         with _Heartbeat(self.store, lease, self.now):
-            self._create_tables(intent)
             acks = [] if intent.is_empty else self._run(intent)
         ran = time.perf_counter()
         manifest = commit(
@@ -125,7 +124,7 @@ class Coordinator:
     def _create_tables(self, intent: Intent) -> None:
         """Before the first epoch of these views, also of one that a crash left open."""
         named = (intent.views, intent.tables)
-        if named != self._created and not intent.is_empty:
+        if named != self._created:
             self.store.state.create(table_shapes(*definitions(self.store, intent)))
             self._created = named
 
@@ -140,6 +139,7 @@ class Coordinator:
             )
         for _ in range(_ATTEMPTS):
             try:
+                self._create_tables(intent)
                 return self.runner.run(intent)
             except Stale as stale:
                 if self.store.catalog.read(read_head).epoch >= intent.epoch:
