@@ -56,20 +56,21 @@ def commit(
             layout.REPAIRS.delete(t, intent.repair)
         _advance(t, intent, done)
         if rules.floor_first:
-            _raise_floor(t, intent.epoch - history, now)
+            _raise_floor(t, intent.epoch, history, now)
 
     store.catalog.transact(body)
     return manifest
 
 
-def _raise_floor(t: CatalogTransaction, keep: Epoch, now: float) -> None:
-    """Allow history below an epoch to be removed, as far as no reader holds it.
+def _raise_floor(t: CatalogTransaction, epoch: Epoch, history: int, now: float) -> None:
+    """Allow history to be removed, all but so many epochs, as far as no reader holds it.
 
-    Pins are written in transactions of the same catalog, so none can be overlooked.
+    In steps of as many epochs, because to remove it is a transaction in every slot. Pins are
+    written in transactions of the same catalog, so none can be overlooked.
     """
     pin = oldest_pin_in(t, now)
-    allowed = keep if pin is None else min(keep, pin.epoch)
-    if allowed > read_floor(t):
+    allowed = epoch - history if pin is None else min(epoch - history, pin.epoch)
+    if allowed >= read_floor(t) + max(history, 1):
         layout.FLOORS.put(t, allowed)
 
 

@@ -157,8 +157,7 @@ class Coordinator:
         head, floor = self.store.catalog.read(lambda t: (read_head(t), read_floor(t)))
         if not self.rules.floor_first:
             floor = head.epoch
-        # In steps, because each is a transaction in every slot.
-        if floor >= self._collected + self.settings.history:
+        if floor > self._collected:
             self.store.state.collect(floor)
             self._collected = floor
         pinned = oldest_pin(self.store, self.now())
