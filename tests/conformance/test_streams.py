@@ -97,6 +97,9 @@ def test_a_pipeline_waits_for_a_vector_and_for_a_number_only_where_that_says_eno
         written = db.table("t").put({"k": 1, "g": "a", "x": 1})
         assert pipeline.await_position(written, timeout=60)
         assert db.view("v").get("a") == {"g": "a", "s": 1}
+        for wrong in ("1", None, 1.0, True):
+            with pytest.raises(PipelineError, match="is no position"):
+                pipeline.await_position(wrong, timeout=60)  # type: ignore[arg-type]  # on purpose
         if len(db.store.base.streams()) == 1:
             assert pipeline.await_position(1, timeout=60)
         else:

@@ -38,7 +38,13 @@ def init(
             f"{path} is a Belvedere database already: choose another path, or use it with --db"
             f" {path}"
         )
-    with open_database(path, slots=slots) as db:
+    options = {} if slots is None else {"slots": slots}
+    with open_database(path, **options) as db:
+        if not db.store.capabilities.shared:
+            raise StoreError(
+                f"{path} would end with this command: choose a directory, or the URL of a store"
+                " that other processes can open"
+            )
         count = db.store.state.slots
     console().print(
         f"created [bold]{escape(path)}[/bold] with {count} slots; next: [cyan]belvedere --db"

@@ -134,6 +134,8 @@ class Pipeline:
         return wait_until(reached, timeout) is True
 
     def _vector(self, position: Position) -> Vector:
+        if not isinstance(position, int) or isinstance(position, bool):
+            raise PipelineError(f"{position!r} is no position: wait for what a write returned")
         streams = self._store.base.streams()
         if len(streams) > 1:
             raise PipelineError(

@@ -147,7 +147,11 @@ def _missing(parameters: Sequence[exp.Placeholder]) -> SqlError:
     names = list(dict.fromkeys(map(_name, parameters)))  # one empty name, if they are written ?
     words = ", ".join(f":{name}" for name in names) if names[0] else "?"
     example = f'{{"{names[0]}": value}}' if names[0] else "[value]"
-    return SqlError(f"the statement has parameters ({words}): give their values, as in {example}")
+    option = f"--param {names[0]}=VALUE" if names[0] else "--param VALUE"
+    return SqlError(
+        f"the statement has parameters ({words}): give their values, as in {example}, or on the"
+        f" command line {option}"
+    )
 
 
 def _named_values(

@@ -251,3 +251,14 @@ def test_sizes_and_plurals_as_people_say_them() -> None:
         "3,072.0 GiB",
     ]
     assert (plural(1, "row"), plural(1200, "row")) == ("1 row", "1,200 rows")
+
+
+def test_a_store_that_would_end_with_the_command_is_not_made(cli: Cli) -> None:
+    result = cli("init", "memory:", db=None)
+    assert result.exit_code == 1
+    assert "would end with this command" in result.stderr
+
+
+def test_values_that_are_missing_are_asked_for_as_the_command_line_takes_them(filled: Cli) -> None:
+    assert "--param VALUE" in filled("sql", "SELECT ?").stderr
+    assert "--param k=VALUE" in filled("sql", "SELECT :k").stderr
