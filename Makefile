@@ -8,10 +8,11 @@ VENV := .venv
 PIP := $(VENV)/bin/python -W ignore -m pip --disable-pip-version-check
 UV_VERSION := 0.13.7
 SCHEDULES ?= 10000
+JARS := src/belvedere/stores/hbase/jars
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test coverage soak bench lint lock clean distclean
+.PHONY: help setup demo test coverage soak bench java lint lock clean distclean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -33,6 +34,8 @@ soak: setup ## SCHEDULES=10000 random schedules with crashes through the simulat
 bench: setup ## run the benchmarks; results go to bench-out/
 	$(VENV)/bin/belvedere bench $(ARGS)
 
+java: $(JARS)/.built ## build the jars for HBase from java/, and run their tests (needs Maven and a JDK)
+
 lint: setup ## ruff and mypy only
 	.ci/checks --lint
 
@@ -42,7 +45,7 @@ lock: .tools/bin/uv ## write requirements.lock anew from pyproject.toml
 		--output-file requirements.lock pyproject.toml
 
 clean: ## remove caches and build results; .venv, demo-shop and bench-out stay
-	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache spark-warehouse metastore_db derby.log
+	rm -rf build dist java/*/target .pytest_cache .mypy_cache .ruff_cache spark-warehouse metastore_db derby.log
 	find src tests bench docs -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 distclean: clean ## clean, and remove .venv and the tools
@@ -62,6 +65,12 @@ $(VENV)/.lock-installed: requirements.lock | $(VENV)/bin/python
 # The build backend comes from the lock, so nothing is fetched here.
 $(VENV)/.project-installed: pyproject.toml $(VENV)/.lock-installed
 	@$(PIP) install --quiet --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(JARS)/.built: $(shell find java -name '*.java' -o -name pom.xml)
+	@command -v mvn > /dev/null || { echo "Maven was not found: on Debian and Ubuntu, install maven"; exit 1; }
+	@echo "Building the jars for HBase: half a minute, and a minute or two more the first time"
+	@mvn -q -B -f java/pom.xml package
 	@touch $@
 
 .tools/bin/uv:

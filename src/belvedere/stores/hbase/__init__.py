@@ -1,0 +1,1 @@
+"""HBase: state tables, catalog and captured base tables in a cluster of the user's."""

@@ -1,0 +1,7 @@
+"""A real HBase on this machine, to try things out: ZooKeeper, a master and region servers, each a
+process of its own, with all data in one directory.
+"""
+
+from belvedere.stores.hbase.local.cluster import Cluster, LocalProcess
+
+__all__ = ["Cluster", "LocalProcess"]
