@@ -25,6 +25,7 @@ from belvedere.stores.base.base_tables import (
 )
 from belvedere.stores.base.capabilities import Capabilities
 from belvedere.stores.base.catalog import Catalog, CatalogTransaction
+from belvedere.stores.base.mapping import MappedColumn, MappedKey, Mapping
 from belvedere.stores.base.state import (
     FLOOR,
     Getter,
@@ -47,6 +48,9 @@ __all__ = [
     "CatalogTransaction",
     "Getter",
     "LogBlock",
+    "MappedColumn",
+    "MappedKey",
+    "Mapping",
     "Operations",
     "Shard",
     "Slot",
