@@ -37,6 +37,10 @@ class LogBlock:
     block. Operations on one row stand in the order in which they happened. `values` is NULL for a
     delete. `before` is the row before the operation, NULL where there was none; it is None as a
     whole if the table is written without before-images.
+
+    Of a captured table (`Mapping`) `values` are all NULL, and `cells` say what the operations did:
+    `operation` int32, a number in `keys`; `family` and `column` int16, numbers in the mapping (-1:
+    a whole family); `type` uint8, HBase's code; `timestamp` and `sequence` int64; `value` binary.
     """
 
     stream: str
@@ -47,6 +51,7 @@ class LogBlock:
     values: pa.BinaryArray
     before: pa.BinaryArray | None
     is_last: bool = True
+    cells: pa.RecordBatch | None = None
 
     @property
     def end(self) -> Position:

@@ -1,0 +1,71 @@
+"""A row of cells as HBase shows it, in the plainest form: all that ever happened, looked at anew."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from belvedere.changes.cells import (
+    DELETE,
+    DELETE_COLUMN,
+    DELETE_FAMILY,
+    DELETE_FAMILY_VERSION,
+    PUT,
+)
+
+KINDS = (PUT, DELETE, DELETE_FAMILY_VERSION, DELETE_COLUMN, DELETE_FAMILY)
+SCHEMA = pa.schema(
+    [
+        ("operation", pa.int32()),
+        ("family", pa.int16()),
+        ("column", pa.int16()),
+        ("type", pa.uint8()),
+        ("timestamp", pa.int64()),
+        ("sequence", pa.int64()),
+        ("value", pa.binary()),
+    ]
+)
+
+
+class Cell(NamedTuple):
+    """Something that one operation did; `sequence` orders what happened to a row."""
+
+    family: int
+    column: int  # -1: the whole family
+    type: int
+    timestamp: int
+    sequence: int
+    value: bytes = b""
+
+    def hides(self, put: Cell) -> bool:
+        if self.type in (DELETE_FAMILY, DELETE_COLUMN) and put.timestamp > self.timestamp:
+            return False
+        if self.type in (DELETE_FAMILY_VERSION, DELETE) and put.timestamp != self.timestamp:
+            return False
+        whole = self.type in (DELETE_FAMILY, DELETE_FAMILY_VERSION)
+        return (
+            self.type != PUT and self.family == put.family and (whole or self.column == put.column)
+        )
+
+
+def visible(cells: Sequence[Cell]) -> dict[int, bytes]:
+    """The value of each column of a row to which all this happened, in any order."""
+    puts = [cell for cell in cells if cell.type == PUT and not any(m.hides(cell) for m in cells)]
+    puts.sort(key=lambda cell: (cell.timestamp, cell.sequence))
+    return {cell.column: cell.value for cell in puts}
+
+
+def batch_of(operations: Sequence[Sequence[Cell]]) -> pa.RecordBatch:
+    """Operations as the log gives them."""
+    rows = [
+        (number, c.family, c.column, c.type, c.timestamp, c.sequence, c.value)
+        for number, cells in enumerate(operations)
+        for c in cells
+    ]
+    columns = zip(*rows, strict=True) if rows else [()] * len(SCHEMA)
+    return pa.record_batch(
+        [pa.array(column, f.type) for column, f in zip(columns, SCHEMA, strict=True)],
+        schema=SCHEMA,
+    )
