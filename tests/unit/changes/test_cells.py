@@ -34,26 +34,26 @@ Operation = tuple[bytes, list[Cell]]  # a row, and what is done to it
 
 
 @st.composite
-def histories(draw: st.DrawFn) -> list[Operation]:
-    """Operations on few rows, with few time stamps, so that they meet; at most three versions, which
-    is what records keep.
+def histories(draw: st.DrawFn, versions: int = 3) -> list[Operation]:
+    """Operations on few rows, with few time stamps, so that they meet; three versions are what
+    records keep.
     """
     history = []
     for sequence in range(1, draw(st.integers(0, 14)) + 1):
         row = draw(st.sampled_from([b"a", b"b", b"c"]))
-        cells = draw(st.lists(_cells(sequence), min_size=1, max_size=3))
+        cells = draw(st.lists(_cells(sequence, versions), min_size=1, max_size=3))
         history.append((row, list({(c.column, c.type, c.timestamp): c for c in cells}.values())))
     return history
 
 
 @st.composite
-def _cells(draw: st.DrawFn, sequence: int) -> Cell:
+def _cells(draw: st.DrawFn, sequence: int, versions: int) -> Cell:
     column = draw(st.integers(0, 2))
     kind = draw(st.sampled_from((PUT, PUT, PUT, *KINDS)))
     whole = kind in (10, 14)
     value = draw(st.binary(max_size=3)) if kind == PUT else b""
     place = -1 if whole else column
-    return Cell(FAMILIES[column], place, kind, draw(st.integers(1, 3)), sequence, value)
+    return Cell(FAMILIES[column], place, kind, draw(st.integers(1, versions)), sequence, value)
 
 
 def _block(operations: list[Operation]) -> LogBlock:
@@ -133,6 +133,19 @@ def _raw(history: list[Operation], row: bytes) -> list[Cell]:
     """What a raw scan gives: every put and marker once, of equal ones the last."""
     cells = [c for r, done in history if r == row for c in done]
     return list({(c.column, c.family, c.type, c.timestamp): c for c in cells}.values())
+
+
+@given(histories(6), st.data())
+def test_what_is_delivered_again_changes_nothing(
+    history: list[Operation], data: st.DataObject
+) -> None:
+    """Also if more versions were put than records keep."""
+    delta = _Delta()
+    for operation in history:
+        delta.apply([operation])
+    records = dict(delta.records)
+    delta.apply(history[data.draw(st.integers(0, len(history))) :])
+    assert delta.records == records
 
 
 @given(histories())
