@@ -24,7 +24,7 @@ FUNCTION_LINES = 80
 # A line may import itself and the lines above it. A name is a module or a package of belvedere;
 # a dotted one, such as `expressions.rules`, places a part of a package apart from the rest.
 LAYERS: list[set[str]] = [
-    {"errors", "types", "processes", "libraries"},
+    {"errors", "types", "processes", "libraries", "waiting"},
     {"encoding"},
     {"input", "changes"},
     {"expressions", "evaluation"},
@@ -38,13 +38,13 @@ LAYERS: list[set[str]] = [
 ]
 # These stand beside the layers and import nothing of belvedere but what is listed.
 PLUGINS: dict[str, set[str]] = {
-    "stores": {"errors", "types", "processes", "libraries", "encoding", "input"},
+    "stores": {"errors", "types", "processes", "libraries", "waiting", "encoding", "input"},
     "sources": {"errors", "types", "libraries", "encoding", "input"},
     "consistency": {"errors", "types"},
 }
 # What the layers see of the plug-ins: the contract and the loader, from `changes` upwards.
 CONTRACTS = {"stores", "stores.base", "sources", "sources.base"}
-BELOW_CONTRACTS = {"errors", "types", "processes", "libraries", "encoding", "input"}
+BELOW_CONTRACTS = {"errors", "types", "processes", "libraries", "waiting", "encoding", "input"}
 # Packages that may import everything and that no layer but the last imports. So may all other
 # modules directly in belvedere.
 FREE = {"bench", "cost", "statements"}

@@ -23,12 +23,12 @@ from belvedere.errors import (
 )
 from belvedere.readers.cut import CatalogCache
 from belvedere.readers.session import await_token
-from belvedere.readers.waiting import check_seconds, wait_until
 from belvedere.spark.choices import check_conf, check_master
 from belvedere.stores.registry import open_store
 from belvedere.table import Table
 from belvedere.types import Vector
 from belvedere.view import View
+from belvedere.waiting import check_seconds, wait_until
 
 # SQL and the pipeline are loaded by the calls that need them: a program that reads and writes rows
 # starts in a fraction of the time.
@@ -76,6 +76,7 @@ class Database:
         self._cache = CatalogCache(self.store)
         self._pipelines: list[Pipeline] = []
         self._token: Vector | None = None
+        self._unplaced = False  # whether this session wrote what has no known position
         self._timeout = 30.0
 
     # ---- tables, views, SQL
@@ -135,7 +136,7 @@ class Database:
         """
         settings = _settings(max_rows)
         check_seconds("timeout", timeout)
-        target = self.store.base.end()
+        target = self.store.base.barrier()
         if self._covers(target):
             return []
         if timeout == 0:
@@ -233,13 +234,20 @@ class Database:
         """Whether reads of views may have to wait for writes."""
         return self._token is not None
 
-    def wrote(self, position: Vector) -> None:
-        """Note a write of this session."""
+    def wrote(self, position: Vector | None = None) -> None:
+        """Note a write of this session, or of another client of a foreign table that the next read
+        shall contain.
+        """
         if self._token is not None:
-            self._token = self._token.merge(position)
+            self._token = self._token.merge(position or Vector())
+            self._unplaced = self._unplaced or not position
 
     def await_session(self) -> None:
         """Wait until the views contain what this session wrote."""
+        if self._token is not None and self._unplaced:
+            # one barrier for all writes whose positions nobody knows
+            self._token = self._token.merge(self.store.base.barrier())
+            self._unplaced = False
         if self._token:
             await_token(self.store, self._token, self._timeout)
 

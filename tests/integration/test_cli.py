@@ -17,7 +17,7 @@ from typer.testing import CliRunner, Result
 
 import belvedere
 from belvedere.cli.app import app
-from belvedere.readers.waiting import wait_until
+from belvedere.waiting import wait_until
 from tests.integration import shop
 
 pytestmark = pytest.mark.spark

@@ -15,7 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import belvedere
-from belvedere.readers.waiting import wait_until
+from belvedere.waiting import wait_until
 from tests.integration import shop
 
 DRIVER = """

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import belvedere
-from belvedere.readers.waiting import wait_until
+from belvedere.waiting import wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

@@ -13,7 +13,7 @@ import pytest
 
 import belvedere
 import belvedere.epochs.coordinator
-import belvedere.readers.waiting
+import belvedere.waiting
 from belvedere.database import Database
 from belvedere.epochs.local import LocalRunner
 from belvedere.errors import CatalogError, Dropped
@@ -202,7 +202,7 @@ def test_what_a_drop_leaves_is_removed_by_a_pipeline(
     db, number = large(tmp_path / "db", monkeypatch)
     with db:
         pipeline = db.start()
-        gone = belvedere.readers.waiting.wait_until(lambda: not left(db.store, number) or None, 60)
+        gone = belvedere.waiting.wait_until(lambda: not left(db.store, number) or None, 60)
         pipeline.stop()
         assert gone
 

@@ -9,11 +9,12 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
+from typing import Any
 
 from belvedere.catalog.damage import decodes
 from belvedere.graph import Node, Places, bind, error_table, from_json, to_json
 from belvedere.sql.planned import PlannedView, TableInfo, ViewInfo
-from belvedere.stores.base import TableId
+from belvedere.stores.base import Mapping, TableId
 from belvedere.types import Schema
 
 REQUESTED, LOADING, LIVE, DROPPED = "requested", "loading", "live", "dropped"
@@ -22,7 +23,8 @@ REQUESTED, LOADING, LIVE, DROPPED = "requested", "loading", "live", "dropped"
 @dataclass(frozen=True, slots=True)
 class TableDefinition:
     """`delta` is the delta auxiliary view of a table that is written
-    without before-images, else 0.
+    without before-images, else 0. A foreign table has a mapping, and its delta view has records of
+    cells (`changes.cells`) instead of rows.
     """
 
     id: TableId
@@ -30,25 +32,28 @@ class TableDefinition:
     schema: Schema
     before_images: bool = True
     delta: TableId = 0
+    mapping: Mapping | None = None
 
     @property
     def info(self) -> TableInfo:
         return TableInfo(self.id, self.name, self.schema)
 
     def to_bytes(self) -> bytes:
-        data = {"id": self.id, "name": self.name, "schema": self.schema.to_json()}
-        return json.dumps(
-            {**data, "before_images": self.before_images, "delta": self.delta}
-        ).encode()
+        data: dict[str, Any] = {"id": self.id, "name": self.name}
+        data["schema"] = self.schema.to_json()
+        data |= {"before_images": self.before_images, "delta": self.delta}
+        if self.mapping is not None:
+            data["mapping"] = json.loads(self.mapping.to_bytes())
+        return json.dumps(data).encode()
 
     @classmethod
     @lru_cache(maxsize=4096)  # definitions never change, and every epoch reads all of them
     @decodes("the definition of a table")
     def from_bytes(cls, data: bytes) -> TableDefinition:
         d = json.loads(data)
-        return cls(
-            d["id"], d["name"], Schema.from_json(d["schema"]), d["before_images"], d["delta"]
-        )
+        schema, mapping = Schema.from_json(d["schema"]), d.get("mapping")
+        found = None if mapping is None else Mapping.from_bytes(json.dumps(mapping).encode())
+        return cls(d["id"], d["name"], schema, d["before_images"], d["delta"], found)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,8 @@ All of it is in the store's one transaction domain (rule R4).
     DROPPED    dropped/7          tables that are dropped, and whose definition is still there
     GARBAGE    garbage/31         state tables to remove, and the epoch in which they ended
     REPAIRS    repair/...         records that a repair will write
+    ADOPTIONS  adopt/7            foreign tables whose rows are not all in the log yet, or not in
+                                  the epochs: the vector with which they are, None while unknown
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ from belvedere.catalog.damage import decodes
 from belvedere.catalog.definitions import TableDefinition, ViewDefinition, ViewStatus
 from belvedere.catalog.head import Head
 from belvedere.stores.base import FLOOR, Catalog, CatalogTransaction
-from belvedere.types import Epoch
+from belvedere.types import Epoch, Vector
 
 K = TypeVar("K", str, int)
 T = TypeVar("T")
@@ -155,4 +157,10 @@ COMMITS = Entries[int, dict[str, Any]]("commit/", int, *_object("a manifest"), d
 PINS = Entries[str, dict[str, Any]]("pin/", str, *_object("a pin"))
 DROPPED = Entries[int, bytes]("dropped/", int, _same, _same)
 GARBAGE = Entries[int, Epoch]("garbage/", int, *_number("the end of a state table"))
+ADOPTIONS = Entries[int, Vector | None](
+    "adopt/",
+    int,
+    decodes("how far a table is adopted")(lambda data: Vector(json.loads(data)) if data else None),
+    lambda vector: b"" if vector is None else json.dumps(vector.to_json()).encode(),
+)
 REPAIRS = Entries[str, bytes]("repair/", str, _same, _same)

@@ -7,12 +7,12 @@ loaded from what is there.
 
 Origins are loaded one after the other, inputs first, in steps of a key range; each step is an
 epoch. Views that join together are one group: an origin is read once for all of them. A view that
-needs nodes of a group under way waits for it.
+needs nodes of a group under way waits for it, and one of a foreign table until that is adopted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 
@@ -81,7 +81,7 @@ def admit(t: CatalogTransaction, new_id: Callable[[], int]) -> dict[int, bool]:
     complete = frozenset(n.id for n in known.values())
     busy = _busy(status, active)
     joined = []
-    for definition in (layout.VIEWS.need(t, view) for view in requested):
+    for definition in _complete_below(t, requested):
         if not (busy and _uses(definition, known, busy)):
             joined.append(definition.bind(known, new_id))
     for view in joined:
@@ -89,6 +89,14 @@ def admit(t: CatalogTransaction, new_id: Callable[[], int]) -> dict[int, bool]:
     if joined:
         _join(t, joined, complete)
     return {view.id: all(n.id in complete for n in view.nodes) for view in joined}
+
+
+def _complete_below(t: CatalogTransaction, requested: Iterable[int]) -> Iterator[ViewDefinition]:
+    """The views none of whose tables is being adopted."""
+    adopting = layout.ADOPTIONS.all(t).keys()
+    for definition in (layout.VIEWS.need(t, view) for view in requested):
+        if adopting.isdisjoint(definition.planned.sources):
+            yield definition
 
 
 def _places(views: Iterable[ViewDefinition]) -> Places:

@@ -27,6 +27,8 @@ class CatalogState:
     status: dict[int, ViewStatus]
     errors: dict[int, int]  # rows in error, by error table
     dropping: set[int] = field(default_factory=set)  # tables of which a DROP has begun
+    # foreign tables that are not complete: with which vector they are, if that is known
+    adopting: dict[int, Vector | None] = field(default_factory=dict)
 
     def in_error(self, view: ViewDefinition) -> int:
         """How many rows the view cannot evaluate; nodes that it shares count too."""
@@ -80,6 +82,7 @@ def read_state(t: CatalogTransaction) -> CatalogState:
     tables, views = layout.TABLES.all(t), layout.VIEWS.all(t)
     errors = {table: sum(slots.values()) for table, slots in layout.ERRORS.all(t).items()}
     state = CatalogState(read_head(t), {}, {}, {}, layout.STATUS.all(t), errors)
+    state.adopting.update(layout.ADOPTIONS.all(t))
     for name, entry in layout.NAMES.all(t).items():
         if entry.kind == "table":
             state.tables[name] = tables[entry.id]

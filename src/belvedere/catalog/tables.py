@@ -7,14 +7,27 @@ from belvedere.catalog.definitions import TableDefinition
 from belvedere.catalog.layout import Name, NameKind
 from belvedere.catalog.state import bump, new_id, read_state
 from belvedere.errors import CatalogError, SchemaError
-from belvedere.stores.base import CatalogTransaction, Store
+from belvedere.stores.base import CatalogTransaction, Mapping, Store
 from belvedere.types import Schema
 
 
 def create_table(
-    store: Store, name: str, schema: Schema, before_images: bool, if_not_exists: bool = False
+    store: Store,
+    name: str,
+    schema: Schema,
+    before_images: bool,
+    if_not_exists: bool = False,
+    mapping: Mapping | None = None,
 ) -> bool:
+    """Define a table; with a mapping, of rows that foreign clients write."""
     _check_table(name, schema)
+    if mapping is not None:
+        return _adopt_table(store, name, schema, mapping, if_not_exists)
+    if store.foreign is not None:
+        raise CatalogError(
+            f"{store.url} has foreign tables only: write CREATE TABLE {name} (...) USING hbase"
+            " OPTIONS (table = 'namespace:name', ...)"
+        )
 
     def body(t: CatalogTransaction) -> bool:
         if check_free(t, name, if_not_exists, "table"):
@@ -24,6 +37,33 @@ def create_table(
         )
         layout.TABLES.put(t, definition.id, definition)
         layout.NAMES.put(t, name.lower(), Name("table", definition.id))
+        bump(t)
+        return True
+
+    return store.catalog.transact(body)
+
+
+def _adopt_table(
+    store: Store, name: str, schema: Schema, mapping: Mapping, if_not_exists: bool
+) -> bool:
+    """Capture first: when the table is known, nothing that happens to it can be missed.
+
+    After a crash in between something is captured that nobody asks for, under an id that never
+    comes back.
+    """
+    if store.foreign is None:
+        raise CatalogError(f"{store.url} has no foreign tables: leave out USING and OPTIONS")
+    if store.catalog.read(lambda t: check_free(t, name, if_not_exists, "table")):
+        return False
+    table, delta = store.catalog.transact(lambda t: (new_id(t), new_id(t)))
+    store.foreign.adopt(table, mapping)
+
+    def body(t: CatalogTransaction) -> bool:
+        if check_free(t, name, if_not_exists, "table"):
+            return False
+        layout.TABLES.put(t, table, TableDefinition(table, name, schema, False, delta, mapping))
+        layout.ADOPTIONS.put(t, table, None)
+        layout.NAMES.put(t, name.lower(), Name("table", table))
         bump(t)
         return True
 
@@ -112,6 +152,7 @@ def _end_drop(t: CatalogTransaction, table: TableDefinition) -> None:
         # another process has dropped it too, and was faster; the name may be another table's by now
         return
     layout.NAMES.delete(t, table.name.lower())
+    layout.ADOPTIONS.delete(t, table.id)
     # an open epoch may still name its definition: a coordinator removes it
     layout.DROPPED.put(t, table.id, b"")
     bump(t)

@@ -23,12 +23,11 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from belvedere.changes.net import combined
-from belvedere.encoding.binaries import Mask, Numbers, fixed_binary, unpack, weave
-from belvedere.encoding.natural import decode_some
+from belvedere.encoding.binaries import Mask, Numbers, Packed, fixed_binary, unpack, weave
 from belvedere.encoding.order import run_starts, stable_order
 from belvedere.errors import Damaged
 from belvedere.libraries import np, npt, pa, pc
-from belvedere.stores.base import LogBlock, Mapping
+from belvedere.stores.base import LogBlock, Mapping, rows_of_cells
 
 PUT, DELETE, DELETE_FAMILY_VERSION, DELETE_COLUMN, DELETE_FAMILY = 4, 8, 10, 12, 14
 VERSIONS = 3  # newest puts of a column that are kept, for deletes of single versions
@@ -44,6 +43,7 @@ _ENTRY: Any = [
     ("sequence", "<i8"),
     ("length", "<u4"),
 ]
+_HEADER_SIZE, _ENTRY_SIZE = 12, 25
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,24 +244,27 @@ def _join_rows(pieces: pa.BinaryArray, ends: npt.NDArray[np.int32]) -> pa.Binary
 
 def decode_records(records: pa.BinaryArray) -> tuple[Cells, Integers]:
     """The cells of records (NULL: none), and the sequence ids up to which they were applied."""
-    header_size, entry_size = np.dtype(_HEADER).itemsize, np.dtype(_ENTRY).itemsize
-    packed = unpack(records, header_size + entry_size)
+    packed = unpack(records, _HEADER_SIZE + _ENTRY_SIZE)
     present = records.is_valid().to_numpy(zero_copy_only=False)
     header = packed.gather(packed.starts, np.dtype(_HEADER))
     counts = np.where(present, header["entries"], 0).astype(np.int64)
-    if (header_size + counts * entry_size > packed.ends - packed.starts)[present].any():
+    values_at = packed.starts + _HEADER_SIZE + counts * _ENTRY_SIZE  # behind the entries
+    if (values_at > packed.ends)[present].any():
         raise Damaged("a record of cells has fewer bytes than it says")
-    firsts = np.cumsum(counts) - counts  # the first cell of every record
     row = np.repeat(np.arange(len(records)), counts)
-    at = packed.starts[row] + header_size + (np.arange(len(row)) - firsts[row]) * entry_size
+    firsts = (np.cumsum(counts) - counts)[row]  # for every cell the first one of its record
+    at = packed.starts[row] + _HEADER_SIZE + (np.arange(len(row)) - firsts) * _ENTRY_SIZE
     entries = packed.gather(at, np.dtype(_ENTRY))
-    lengths = entries["length"].astype(np.int64)
-    before = np.cumsum(lengths) - lengths
-    ends_of_entries = packed.starts + header_size + counts * entry_size
-    starts = ends_of_entries[row] + before - before[firsts[row]]
-    values = packed.slices(starts, starts + lengths, None, pa.binary())
+    values = _values(packed, entries["length"].astype(np.int64), values_at[row], firsts)
     applied: Integers = np.where(present, header["sequence"], 0).astype(np.int64)
     return Cells(row, entries, values), applied
+
+
+def _values(packed: Packed, lengths: Integers, begins: Integers, firsts: Integers) -> pa.Array:
+    """Values that stand one behind the other from where those of their record begin."""
+    before = np.cumsum(lengths) - lengths
+    starts = begins + before - before[firsts]
+    return packed.slices(starts, starts + lengths, None, pa.binary())
 
 
 def images(mapping: Mapping, records: pa.BinaryArray) -> pa.BinaryArray:
@@ -270,13 +273,9 @@ def images(mapping: Mapping, records: pa.BinaryArray) -> pa.BinaryArray:
     puts = cells.take(cells["type"] == PUT)
     newest = puts.take(_rank_in_column(puts) == 0)
     columns = []
-    exists = np.zeros(len(records), bool)
-    exists[newest.row] = True
-    for number, column in enumerate(mapping.columns):
+    for number in range(len(mapping.columns)):
         mine = newest.take(newest["column"] == number)
         place = np.full(len(records), -1, np.int64)
         place[mine.row] = np.arange(len(mine))
-        found = mine.value.take(pa.array(place, mask=place < 0))
-        columns.append(decode_some(found, column.type, column.form)[0])
-    rows = mapping.row_codec.encode(columns, len(records))
-    return pc.if_else(pa.array(exists), rows, pa.scalar(None, pa.binary()))
+        columns.append(mine.value.take(pa.array(place, mask=place < 0)))
+    return rows_of_cells(mapping, columns, len(records))

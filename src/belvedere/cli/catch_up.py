@@ -13,8 +13,8 @@ from belvedere.cli.tables import console, new_table, plural
 from belvedere.cli.terminal import MASTER, database
 from belvedere.cli.values import to_json
 from belvedere.epochs.coordinator import EpochReport
-from belvedere.readers.waiting import check_seconds
 from belvedere.status import Status
+from belvedere.waiting import check_seconds
 
 
 def catch_up(

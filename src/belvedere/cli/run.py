@@ -19,8 +19,8 @@ from belvedere.cli.tables import console, plural
 from belvedere.cli.terminal import MASTER, database
 from belvedere.database import Database
 from belvedere.epochs.handle import AWAITING_LEASE, Pipeline
-from belvedere.readers.waiting import check_seconds
 from belvedere.status import Status, this_process
+from belvedere.waiting import check_seconds
 
 # seconds between two looks; without a terminal a line is printed less often
 _REFRESH, _PLAIN = 0.5, 5.0

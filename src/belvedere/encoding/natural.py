@@ -160,23 +160,19 @@ def _from_decimals(array: pa.BinaryArray, kind: SqlType) -> tuple[pa.Array, Mask
 
 
 def _two_limbs(words: Numbers, lengths: Numbers) -> tuple[Numbers, Numbers]:
-    """Numbers of 1 to 16 bytes at the front of 16, as two limbs with their sign extended."""
+    """Numbers of 1 to 16 bytes at the front of 16, as two limbs with their sign extended: shifted
+    right by the bytes that do not belong to them.
+    """
     halves = words.view(">u8").reshape(-1, 2).astype(np.uint64)
-    high, low = halves[:, 0], halves[:, 1]
-    # shift right by the bytes that do not belong to the number; the sign fills up
-    shift = (np.uint64(_LONGEST) - lengths.astype(np.uint64)) * np.uint64(8)
-    sign = high.view(np.int64) >> np.int64(63)
-    some = np.minimum(shift, np.uint64(63))
-    far = shift >= 64
-    beyond = np.where(far, shift - np.uint64(64), np.uint64(0)).astype(np.int64)
-    carried = np.where(shift == 0, np.uint64(0), high << ((np.uint64(64) - some) % np.uint64(64)))
-    near_low = (low >> some) | carried
-    near_high = (high.view(np.int64) >> some.astype(np.int64)).view(np.uint64)
-    far_low = (high.view(np.int64) >> beyond).view(np.uint64)
-    return (
-        np.where(far, sign.view(np.uint64), near_high),
-        np.where(far, far_low, near_low),
-    )
+    high, low = halves[:, 0].view(np.int64), halves[:, 1]
+    shift = (_LONGEST - lengths.astype(np.int64)) * 8
+    is_far = shift >= 64  # nothing of the lower half belongs to the number
+    near = np.where(is_far, 0, shift)
+    carried = np.where(near == 0, 0, high << ((64 - near) % 64)).view(np.uint64)
+    near_low = (low >> near.astype(np.uint64)) | carried
+    far_low = (high >> np.where(is_far, shift - 64, 0)).view(np.uint64)
+    new_high = np.where(is_far, high >> 63, high >> near)
+    return new_high.view(np.uint64), np.where(is_far, far_low, near_low)
 
 
 def _one_decimal(value: bytes | None, kind: SqlType) -> Decimal | None:

@@ -17,7 +17,7 @@ from belvedere.epochs.intents import Choice
 from belvedere.epochs.loads import Bound, next_step
 from belvedere.epochs.settings import Settings
 from belvedere.stores.base import Store
-from belvedere.types import Epoch, Vector
+from belvedere.types import Vector
 
 
 @dataclass(slots=True)
@@ -37,7 +37,9 @@ class Chooser:
         committed = state.head.vector
         first = _first_loading(state, active)
         is_followed = bool(followed_tables(state, active))
-        high = self._high(committed, is_followed, limit if first is None else None)
+        # views that are built, or will be when a table is adopted, need what comes after the limit
+        is_bounded = first is None and not state.adopting
+        high = self._high(committed, is_followed, limit if is_bounded else None)
         waits = high != committed
         if first is None:
             return Choice(CHANGES, high) if waits else None
@@ -45,7 +47,7 @@ class Chooser:
         # They take turns.
         if waits and (self.loaded_last or self._comes_first(committed, status)):
             return Choice(CHANGES, high)
-        return Choice(LOAD, committed, self._next_load(first, status, state.head.epoch))
+        return Choice(LOAD, committed, self._next_load(state, first, status))
 
     def _high(self, committed: Vector, is_followed: bool, limit: Vector | None) -> Vector:
         end = self.store.base.end()
@@ -71,13 +73,15 @@ class Chooser:
         seen = self._first_seen.setdefault(status.group, self.store.base.end())
         return not committed.covers(seen)
 
-    def _next_load(self, view: ViewDefinition, status: ViewStatus, epoch: Epoch) -> Load:
+    def _next_load(self, state: CatalogState, view: ViewDefinition, status: ViewStatus) -> Load:
         """The next rows of the first origin that is not exhausted."""
         origin = next(n for n in view.nodes if n.id == status.next_origin)
         low = status.marks.get(origin.id)
         after = b"" if low is None else bytes.fromhex(low) + b"\xff"
         most = Bound(self.settings.load_rows, self.settings.max_bytes)
-        end, rows = next_step(self.store, origin, epoch, after, most)
+        deltas = {table.id: table.delta for table in state.tables.values()}
+        delta = deltas[origin.operator.base_table] if origin.source else 0
+        end, rows = next_step(self.store, origin, state.head.epoch, after, most, delta)
         self.store.rest()  # the rows that were counted are read by tasks, not here
         high = None if end is None else end.hex()
         return Load(status.group, origin.id, low, high, not status.marks, rows)

@@ -21,6 +21,7 @@ from typing import Any, Protocol
 
 from belvedere.catalog.pins import oldest_pin
 from belvedere.catalog.state import read_floor, read_head
+from belvedere.epochs.adoption import adopt_tables
 from belvedere.epochs.choose import Chooser
 from belvedere.epochs.commits import commit
 from belvedere.epochs.garbage import garbage_removed, remove_dropped
@@ -97,6 +98,9 @@ class Coordinator:
         `decide` may choose what it does.
         """
         lease = self._held()
+        if self.store.foreign is not None:
+            with _Heartbeat(self.store, lease, self.now):
+                adopt_tables(self.store, lease)
         choose = decide or partial(self._chooser.choose, limit=limit)
         began = time.perf_counter()
         intent = begin(self.store, lease, choose, self.rules, self.now())

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from belvedere.catalog.state import committed
 from belvedere.epochs.coordinator import Coordinator, EpochReport
 from belvedere.errors import BelvedereError, LeaseLost, PipelineError, Stale, Timeout
-from belvedere.readers.waiting import check_seconds, wait_until
 from belvedere.stores.base import Store
 from belvedere.types import Position, Vector
+from belvedere.waiting import check_seconds, wait_until
 
 _log = logging.getLogger("belvedere")
 IDLE = 0.005  # how often a pipeline without work looks for new operations

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from belvedere.encoding.one_key import prefix_length
 from belvedere.graph import Node
 from belvedere.operators.base import KeptTable
-from belvedere.stores.base import Store
+from belvedere.stores.base import Store, TableId
 from belvedere.types import Epoch
 
 _Batches = Iterable[tuple[pa.BinaryArray, pa.BinaryArray]]
@@ -54,11 +54,13 @@ def _lengths(values: pa.BinaryArray) -> npt.NDArray[np.int64]:
 
 
 def next_step(
-    store: Store, origin: Node, epoch: Epoch, low: bytes, most: Bound
+    store: Store, origin: Node, epoch: Epoch, low: bytes, most: Bound, delta: TableId = 0
 ) -> tuple[bytes | None, int]:
     """The state key at which a step that begins at `low` should end (None: at the end), and about
-    how many rows it has.
+    how many rows it has. A base table with a delta view is loaded from that.
     """
+    if delta:
+        return _delta_step(store, delta, epoch, low, most)
     if origin.source:
         with store.base.snapshot() as snapshot:
             return snapshot.stretch(origin.operator.base_table, low, most.rows, most.size)
@@ -71,6 +73,23 @@ def next_step(
     return min((end for end, _ in ends if end is not None), default=None), sum(
         count for _, count in ends
     )
+
+
+def _delta_step(
+    store: Store, delta: TableId, epoch: Epoch, low: bytes, most: Bound
+) -> tuple[bytes | None, int]:
+    """The first of the keys up to which some slot has its share."""
+    each = most.share(store.state.slots)
+    ends, rows = [], 0
+    for slot in range(store.state.slots):
+        reader = store.state.reader(slot, epoch)
+        try:
+            end, count = each.reached(reader.scan(delta, low, None, each.rows))
+        finally:
+            reader.close()
+        ends.append(end)
+        rows += count
+    return min((end for end in ends if end is not None), default=None), rows
 
 
 def _end(

@@ -36,7 +36,8 @@ def _kept(table: StateTable) -> TableShape:
 
 
 def _delta(base: TableDefinition) -> TableShape:
-    return TableShape(base.delta, "", base.schema.key_columns, base.schema.value_columns)
+    values = base.schema.value_columns if base.mapping is None else ()  # else records of cells
+    return TableShape(base.delta, "", base.schema.key_columns, values)
 
 
 def _view(view: ViewDefinition) -> TableShape:

@@ -8,25 +8,31 @@ the same slot.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 from belvedere.catalog.definitions import TableDefinition
+from belvedere.changes.cells import CellChanges, cell_changes, merge
 from belvedere.changes.net import NetChanges, combined, net
 from belvedere.encoding import slots_of
+from belvedere.encoding.binaries import Mask
 from belvedere.encoding.order import stable_order
 from belvedere.epochs.intent import Intent, Load
 from belvedere.errors import Dropped, Stale
 from belvedere.libraries import np, pa, pc
 from belvedere.operators.base import ID, WEIGHT, columns
-from belvedere.readers.base_rows import decode_rows, rows_as_of
+from belvedere.readers.base_rows import decode_rows, delta_rows, present, rows_as_of
 from belvedere.stores.base import LogBlock, Shard, Store, Write
 from belvedere.types import Schema
 
 ShardOf = Callable[[int], Shard]
 
 
+Changes = NetChanges | CellChanges
+
+
 def read_operations(
     store: Store, intent: Intent, slots: Sequence[int]
-) -> tuple[dict[int, NetChanges], float]:
+) -> tuple[dict[int, Changes], float]:
     """Net changes per table of this epoch's log range, for rows in these slots; and the time of the
     last operation.
     """
@@ -37,35 +43,44 @@ def read_operations(
             last = max(last, block.time)
             if block.table in intent.tables:
                 blocks.setdefault(block.table, []).append(block)
-    return {table: net(_owned(found, slots, intent.slots)) for table, found in blocks.items()}, last
+    owned = {table: _owned(found, slots, intent.slots) for table, found in blocks.items()}
+    return {table: _changes(found) for table, found in owned.items()}, last
+
+
+def _changes(blocks: list[LogBlock]) -> Changes:
+    """Of one table; a foreign one is logged in cells."""
+    return net(blocks) if blocks[0].cells is None else cell_changes(blocks)
 
 
 def _owned(blocks: list[LogBlock], slots: Sequence[int], count: int) -> list[LogBlock]:
     if len(slots) == count:
         return blocks
-    owned = []
-    for b in blocks:
-        mask = pa.array(np.isin(slots_of(b.keys, count), slots))
-        before = None if b.before is None else b.before.filter(mask)
-        owned.append(
-            LogBlock(
-                b.stream,
-                b.position,
-                b.table,
-                b.time,
-                b.keys.filter(mask),
-                b.values.filter(mask),
-                before,
-            )
-        )
-    return owned
+    return [_some(b, np.isin(slots_of(b.keys, count), slots)) for b in blocks]
+
+
+def _some(block: LogBlock, chosen: Mask) -> LogBlock:
+    """A block with some of its operations."""
+    mask, cells = pa.array(chosen), block.cells
+    if cells is not None:
+        operation = cells.column("operation").to_numpy()
+        number = (np.cumsum(chosen) - 1).astype(np.int32)
+        moved = pa.array(number[operation])
+        cells = cells.set_column(0, "operation", moved).filter(pa.array(chosen[operation]))
+    return replace(
+        block,
+        keys=block.keys.filter(mask),
+        values=block.values.filter(mask),
+        before=None if block.before is None else block.before.filter(mask),
+        cells=cells,
+    )
 
 
 def with_before(
-    table: TableDefinition, changes: NetChanges, slots: Sequence[int], count: int, shard: ShardOf
+    table: TableDefinition, changes: Changes, slots: Sequence[int], count: int, shard: ShardOf
 ) -> NetChanges:
     """Supply the rows before from the delta view, and bring it up to date."""
     if not table.delta:
+        assert isinstance(changes, NetChanges)  # a foreign table has a delta view
         if changes.before is None:
             raise Stale(f"the log of {table.name} has no before-images")
         return changes
@@ -75,8 +90,9 @@ def with_before(
         mine = changes.filter(pa.array(place == slot))
         if len(mine):
             before = shard(slot).get_many(table.delta, mine.keys)
-            shard(slot).write(Write(table.delta, mine.keys, mine.after, before))
-            parts.append(NetChanges(mine.keys, before, mine.after))
+            after = mine.after if isinstance(mine, NetChanges) else merge(before, mine.cells)
+            shard(slot).write(Write(table.delta, mine.keys, after, before))
+            parts.append(NetChanges(mine.keys, delta_rows(table, before), delta_rows(table, after)))
     return NetChanges(
         *(combined([getattr(p, name) for p in parts]) for name in ("keys", "before", "after"))
     )
@@ -117,7 +133,7 @@ def _delta_rows(
     table: TableDefinition, low: bytes, high: bytes | None, slots: Sequence[int], shard: ShardOf
 ) -> Iterator[tuple[pa.Array, pa.Array]]:
     for slot in slots:
-        yield from shard(slot).scan_batches(table.delta, low, high)
+        yield from present(table, shard(slot).scan_batches(table.delta, low, high))
 
 
 def as_changes(schema: Schema, changes: NetChanges) -> pa.Table:

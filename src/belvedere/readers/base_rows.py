@@ -6,10 +6,11 @@ vector, by before-images; for a table without them its delta view has the rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 from belvedere.catalog.definitions import TableDefinition
+from belvedere.changes.cells import images
 from belvedere.changes.net import NetChanges, combined, net_operations
 from belvedere.encoding import KeyCodec, RowCodec
 from belvedere.encoding.ranges import EVERYTHING, KeyRange, Ranges
@@ -141,6 +142,24 @@ def rows_at(
         yield pa.table(decode_rows(table.schema, keys, values), schema=table.schema.arrow)
 
 
+def delta_rows(table: TableDefinition, records: pa.BinaryArray) -> pa.BinaryArray:
+    """The rows that records of a delta view stand for; NULL where there is none."""
+    return records if table.mapping is None else images(table.mapping, records)
+
+
+def present(
+    table: TableDefinition, batches: Iterable[tuple[pa.Array, pa.Array]]
+) -> Iterator[tuple[pa.Array, pa.Array]]:
+    """Keys and rows from records of a delta view, without those that stand for no row."""
+    for keys, records in batches:
+        rows = delta_rows(table, records)
+        if rows.null_count:
+            there = rows.is_valid()
+            keys, rows = keys.filter(there), rows.filter(there)
+        if len(rows):
+            yield keys, rows
+
+
 def _delta_rows(
     store: Store, table: TableDefinition, epoch: Epoch, ranges: Ranges, size: int
 ) -> Iterator[tuple[pa.Array, pa.Array]]:
@@ -148,7 +167,8 @@ def _delta_rows(
     for slot, some in by_slot(ranges, columns, store.state.slots):
         reader = store.state.reader(slot, epoch)
         try:
-            yield from read_ranges(some, columns, Place.of_state(reader, table.delta), size)
+            place = Place.of_state(reader, table.delta)
+            yield from present(table, read_ranges(some, columns, place, size))
         finally:
             reader.close()
 

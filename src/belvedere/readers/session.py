@@ -10,9 +10,9 @@ from __future__ import annotations
 from belvedere.catalog.head import Head
 from belvedere.catalog.state import committed
 from belvedere.errors import Timeout
-from belvedere.readers.waiting import wait_until
 from belvedere.stores.base import Store
 from belvedere.types import Vector
+from belvedere.waiting import wait_until
 
 
 def await_token(store: Store, token: Vector, timeout: float) -> Head:

@@ -13,8 +13,10 @@ from sqlglot import exp
 from belvedere.errors import SchemaError, SqlError, Unsupported
 from belvedere.expressions import sql_type
 from belvedere.sql.dialect import sql_of
+from belvedere.sql.foreign import OPTIONS, mapping_of
 from belvedere.sql.names import key_names, plain_name
 from belvedere.sql.refusal import Refused, only
+from belvedere.stores.base import Mapping
 from belvedere.types import Column, Schema, SqlType
 
 TABLE_OPTIONS, VIEW_OPTIONS = {"before_images"}, {"key", "consistency"}
@@ -40,6 +42,7 @@ class DeclaredTable:
     schema: Schema
     before_images: bool
     if_not_exists: bool
+    mapping: Mapping | None = None  # of a foreign table
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +64,8 @@ def declared_table(statement: exp.Create) -> DeclaredTable:
     if statement.expression:
         raise Refused("AS SELECT", _TABLE, "create the table, then INSERT INTO it")
     only(statement, _TABLE)
+    if any(isinstance(p, exp.FileFormatProperty) for p in _properties(statement)):
+        return _foreign_table(statement)
     options = _options(statement, TABLE_OPTIONS, _TABLE)
     images = options.get("before_images", "true").lower()
     if images not in ("true", "false"):
@@ -72,6 +77,25 @@ def declared_table(statement: exp.Create) -> DeclaredTable:
         images == "true",
         bool(statement.args.get("exists")),
     )
+
+
+def _foreign_table(statement: exp.Create) -> DeclaredTable:
+    """CREATE TABLE ... USING hbase OPTIONS (...)."""
+    given: list[exp.Expr] = []
+    for p in _properties(statement):
+        if isinstance(p, exp.FileFormatProperty):
+            if p.name.lower() != "hbase":
+                raise Refused(sql_of(p).strip(), _TABLE, "write USING hbase")
+        elif isinstance(p, exp.OptionsProperty):
+            given += p.expressions
+        else:
+            raise Refused(sql_of(p).strip(), _TABLE, "write it into OPTIONS (...)")
+    schema = _schema(statement.this.expressions)
+    if not schema.key:
+        raise SchemaError("a table has a key: add PRIMARY KEY (column, ...), the row's key")
+    mapping = mapping_of(schema, _named(given, set(OPTIONS), _TABLE))
+    name = plain_name(statement.this.this, _TABLE)
+    return DeclaredTable(name, schema, False, bool(statement.args.get("exists")), mapping)
 
 
 def _schema(parts: list[Any]) -> Schema:
@@ -209,10 +233,13 @@ def _properties(statement: exp.Create) -> list[exp.Expr]:
 
 
 def _options(statement: exp.Create, known: set[str], what: str) -> dict[str, str]:
+    given = [p for p in _properties(statement) if not isinstance(p, exp.MaterializedProperty)]
+    return _named(given, known, what)
+
+
+def _named(given: list[exp.Expr], known: set[str], what: str) -> dict[str, str]:
     options: dict[str, str] = {}
-    for p in _properties(statement):
-        if isinstance(p, exp.MaterializedProperty):
-            continue
+    for p in given:
         if type(p) is not exp.Property:
             raise Refused(sql_of(p).strip(), what, _INSTEAD.get(type(p), "leave it out"))
         name = p.name.lower()

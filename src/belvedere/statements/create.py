@@ -21,7 +21,12 @@ def create(db: Database, statement: exp.Create, text: str) -> Message:
     if statement.kind == "TABLE":
         table = declared_table(statement)
         made = create_table(
-            db.store, table.name, table.schema, table.before_images, table.if_not_exists
+            db.store,
+            table.name,
+            table.schema,
+            table.before_images,
+            table.if_not_exists,
+            table.mapping,
         )
         return Message(
             f"table {table.name} created" if made else f"table {table.name} exists already"

@@ -12,6 +12,7 @@ from belvedere.catalog.definitions import TableDefinition, ViewDefinition
 from belvedere.errors import SqlError
 from belvedere.result import Message, Result, Rows
 from belvedere.sql.dialect import Token
+from belvedere.sql.foreign import options_text
 from belvedere.sql.names import key_option, name_in, plain_name, quoted
 from belvedere.sql.parameters import Parameters
 from belvedere.sql.refusal import only
@@ -97,6 +98,10 @@ def create_text(found: TableDefinition | ViewDefinition) -> str:
         for c in found.schema.columns
     ]
     body = ", ".join([*lines, f"PRIMARY KEY ({', '.join(map(quoted, found.schema.key))})"])
-    return f"CREATE TABLE {name} ({body})" + (
-        "" if found.before_images else " WITH (before_images = false)"
-    )
+    return f"CREATE TABLE {name} ({body})" + _options(found)
+
+
+def _options(table: TableDefinition) -> str:
+    if table.mapping is not None:
+        return options_text(table.schema, table.mapping)
+    return "" if table.before_images else " WITH (before_images = false)"

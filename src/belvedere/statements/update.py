@@ -75,6 +75,11 @@ def delete(db: Database, statement: exp.Delete) -> Message:
 def _target(db: Database, statement: Any, words: str) -> tuple[TableDefinition, Scope]:
     """The table that a statement changes, and its columns under the table's name or alias."""
     table = db.state().table(plain_name(statement.this, words, alias=True))
+    if not db.store.capabilities.conditional_writes:
+        raise SqlError(
+            f"{table.name} is a foreign table, where rows may change between reading and writing:"
+            " put and delete rows by their keys, or use a client of its own store"
+        )
     if statement.this.args.get("alias"):
         only(statement.this.args["alias"], words)
     return table, scope_of(statement.this.alias_or_name, table.schema.columns, lambda i: f'"c{i}"')

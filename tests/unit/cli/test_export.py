@@ -23,7 +23,7 @@ import pytest
 
 import belvedere
 from belvedere.epochs.local import LocalRunner
-from belvedere.readers.waiting import wait_until
+from belvedere.waiting import wait_until
 from tests.unit.cli.conftest import Cli
 
 COLUMNS = """k STRING, n INT, b BOOLEAN, i INT, l BIGINT, x DOUBLE, m DECIMAL(38,10), s STRING, y BINARY, d DATE, t TIMESTAMP,

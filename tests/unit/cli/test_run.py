@@ -13,7 +13,7 @@ from belvedere.cli.run import line, say
 from belvedere.database import Database
 from belvedere.epochs.handle import AWAITING_LEASE
 from belvedere.errors import Timeout
-from belvedere.readers.waiting import wait_until
+from belvedere.waiting import wait_until
 from tests.unit.cli.conftest import Cli
 from tests.unit.epochs.held import LONG, MANY, Held
 

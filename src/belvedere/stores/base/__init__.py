@@ -25,6 +25,7 @@ from belvedere.stores.base.base_tables import (
 )
 from belvedere.stores.base.capabilities import Capabilities
 from belvedere.stores.base.catalog import Catalog, CatalogTransaction
+from belvedere.stores.base.foreign import ForeignTables, cells_of_rows, rows_of_cells
 from belvedere.stores.base.mapping import MappedColumn, MappedKey, Mapping
 from belvedere.stores.base.state import (
     FLOOR,
@@ -46,6 +47,7 @@ __all__ = [
     "Capabilities",
     "Catalog",
     "CatalogTransaction",
+    "ForeignTables",
     "Getter",
     "LogBlock",
     "MappedColumn",
@@ -61,4 +63,6 @@ __all__ = [
     "TableId",
     "TableShape",
     "Write",
+    "cells_of_rows",
+    "rows_of_cells",
 ]

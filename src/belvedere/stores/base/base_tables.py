@@ -137,6 +137,12 @@ class BaseTables(Protocol):
     def end(self) -> Vector:
         """The position after the last logged operation, per stream."""
 
+    def barrier(self) -> Vector:
+        """Positions that cover every operation acknowledged before this call, whoever wrote it.
+
+        For a store whose writes return positions it is `end()`.
+        """
+
     def read_log(self, stream: str, low: Position, high: Position) -> Iterator[LogBlock]:
         """All blocks with low <= position < high, in order. Both are boundaries of transactions.
 

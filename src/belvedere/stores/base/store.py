@@ -7,6 +7,7 @@ from typing import Protocol
 from belvedere.stores.base.base_tables import BaseTables
 from belvedere.stores.base.capabilities import Capabilities
 from belvedere.stores.base.catalog import Catalog
+from belvedere.stores.base.foreign import ForeignTables
 from belvedere.stores.base.state import StateTables
 
 
@@ -18,6 +19,7 @@ class Store(Protocol):
     catalog: Catalog
     base: BaseTables
     state: StateTables
+    foreign: ForeignTables | None  # None: all base tables are the store's own
 
     def rest(self) -> None:
         """A task has ended and the next one may be long in coming: give back memory that only it

@@ -149,6 +149,9 @@ class EmbeddedBase:
     def end(self) -> Vector:
         return Vector({log.STREAM: self._environment.read(log.ends)[0]})
 
+    def barrier(self) -> Vector:
+        return self.end()
+
     def read_log(self, stream: str, low: Position, high: Position) -> Iterator[LogBlock]:
         self._check(stream)
         return log.read(self._environment, low, high)

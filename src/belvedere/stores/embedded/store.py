@@ -15,7 +15,7 @@ from typing import Any, cast
 
 from belvedere.encoding import MAX_KEY
 from belvedere.errors import StoreError
-from belvedere.stores.base import BaseTables, Capabilities, Catalog, StateTables
+from belvedere.stores.base import BaseTables, Capabilities, Catalog, ForeignTables, StateTables
 from belvedere.stores.closed import Closed
 from belvedere.stores.embedded import environment, holder, layout, pages, parts, reading
 from belvedere.stores.embedded.base_tables import EmbeddedBase
@@ -59,6 +59,7 @@ class EmbeddedStore:
         self.catalog: Catalog = self._parts[0]
         self.base: BaseTables = self._parts[1]
         self.state: StateTables = EmbeddedState(state, catalog.number)
+        self.foreign: ForeignTables | None = None
 
     @classmethod
     def open(

@@ -173,6 +173,9 @@ class MemoryBase:
         self._point("log end")
         return self._ends()
 
+    def barrier(self) -> Vector:
+        return self.end()
+
     def read_log(self, stream: str, low: Position, high: Position) -> Iterator[LogBlock]:
         log, position = self._log(stream), low
         while True:

@@ -8,10 +8,11 @@ from typing import Any
 
 from belvedere.encoding import MAX_KEY
 from belvedere.errors import StoreError
-from belvedere.stores.base import BaseTables, Capabilities, Catalog, StateTables
+from belvedere.stores.base import BaseTables, Capabilities, Catalog, ForeignTables, StateTables
 from belvedere.stores.closed import Closed
 from belvedere.stores.memory.base_tables import MemoryBase
 from belvedere.stores.memory.catalog import MemoryCatalog
+from belvedere.stores.memory.foreign import ForeignBase
 from belvedere.stores.memory.rows import RowRules, RowState
 from belvedere.stores.memory.state import MemoryState, Rules
 
@@ -25,8 +26,11 @@ class MemoryStore:
         point: Callable[[str], None] = lambda what: None,
         clock: Callable[[], float] = time.time,
         rows: RowRules | None = None,
+        foreign: bool = False,
     ) -> None:
-        """With `rows` the state tables are those of a store without slot transactions."""
+        """With `rows` the state tables are those of a store without slot transactions; with
+        `foreign` the base tables are those of a store that captures them.
+        """
         if slots < 1 or streams < 1:
             raise StoreError(
                 f"a store has at least one slot and one stream, not {slots} and {streams}"
@@ -35,7 +39,9 @@ class MemoryStore:
         self.read_only = False
         self.rules = rules or Rules()
         self.catalog: Catalog = MemoryCatalog(point)
-        self.base: BaseTables = MemoryBase(streams, self.rules, point, clock)
+        captured = ForeignBase(point, clock) if foreign else None
+        self.foreign: ForeignTables | None = captured
+        self.base: BaseTables = captured or MemoryBase(streams, self.rules, point, clock)
         self.state: StateTables = (
             MemoryState(slots, self.rules, point)
             if rows is None
@@ -44,7 +50,9 @@ class MemoryStore:
         self.capabilities = Capabilities(
             longest_key=MAX_KEY,
             slot_transactions=rows is None,
-            transactions=streams == 1,
+            owns_base_tables=not foreign,
+            conditional_writes=not foreign,
+            transactions=streams == 1 and not foreign,
             shared=False,
         )
 

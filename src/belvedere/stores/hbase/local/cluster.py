@@ -12,7 +12,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -21,6 +20,7 @@ from pathlib import Path
 from belvedere.errors import StoreError
 from belvedere.stores.hbase import jars
 from belvedere.stores.hbase.local.configuration import write_configuration
+from belvedere.waiting import wait_until
 
 _PACKAGE = "org.apache.hadoop.hbase"
 _ZOOKEEPER, _MASTER, _REGION_SERVER = "zookeeper", "master", "region-server"
@@ -109,7 +109,7 @@ class Cluster:
             for name, port in ports.items():
                 self.start(name, port)
             self._await(region_servers)
-        except BaseException:
+        except BaseException:  # also Ctrl-C: what was started would run on without an owner
             self.down()
             raise
 
@@ -228,12 +228,12 @@ class Cluster:
                 )
 
     def _await_end(self, process: LocalProcess) -> None:
-        deadline = time.monotonic() + _STOP_SECONDS
-        while self.is_running(process):
-            if time.monotonic() > deadline:
-                os.kill(process.pid, signal.SIGKILL)
-                deadline = time.monotonic() + _STOP_SECONDS
-            time.sleep(0.05)
+        def ended() -> bool | None:
+            return None if self.is_running(process) else True
+
+        if wait_until(ended, _STOP_SECONDS) is None:
+            os.kill(process.pid, signal.SIGKILL)
+            wait_until(ended, None)
         _reap(process.pid)
 
     def _started(self, name: str) -> LocalProcess:
