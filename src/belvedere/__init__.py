@@ -24,13 +24,13 @@ How the code is laid out, in the order in which data flows:
     readers/      5 what is seen       cuts, rows, sessions
     epochs/       lease, intents, commits, coordinator, view managers, verify, repair
     spark/        all that knows Spark: sessions, the runner of epochs, DataFrames
-    stores/       plug-ins: base (the contract), memory (the specification), embedded
+    stores/       plug-ins: base (the contract), memory (the specification), embedded, hbase
     statements/   one module per kind of SQL statement
     cost/         what a view would cost
     database.py, table.py, view.py, result.py, preview.py, status.py
                   what users hold in their hands
     cli/, bench/  the command line, the benchmark
-    errors.py, types.py, processes.py, libraries.py
+    errors.py, types.py, processes.py, libraries.py, waiting.py
                   below everything: errors, shared words, processes, large libraries loaded late
     testing.py    for tests of operators: tables as text
 """
