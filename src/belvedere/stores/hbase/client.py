@@ -21,7 +21,7 @@ from belvedere.stores.hbase.url import Address
 
 _REACH_SECONDS = 3.0
 # A region server that dies is noticed after a while, and its regions are opened elsewhere: calls
-# must last longer than that. A wrong address is found out before, by `_reach`.
+# must last longer than that. A wrong address is found out before, with little patience.
 _SETTINGS = {
     "hbase.client.operation.timeout": "120000",
     "hbase.client.meta.operation.timeout": "60000",
@@ -31,6 +31,15 @@ _SETTINGS = {
     "zookeeper.recovery.retry": "2",
     "zookeeper.recovery.retry.intervalmill": "300",
     "zookeeper.session.timeout": "6000",
+}
+
+_BRIEF = {
+    **_SETTINGS,
+    "hbase.client.operation.timeout": "3000",
+    "hbase.client.meta.operation.timeout": "3000",
+    "hbase.rpc.timeout": "3000",
+    "hbase.client.retries.number": "2",
+    "zookeeper.registry.async.get.timeout": "3000",
 }
 
 
@@ -64,14 +73,9 @@ class Client:
         _reach(address)
         self.servers = address.servers
         self._process = os.getpid()
-        settings = {
-            "hbase.zookeeper.quorum": address.servers,
-            "hbase.zookeeper.property.clientPort": str(address.quorum[0][1]),
-            "zookeeper.znode.parent": address.znode,
-            **_SETTINGS,
-        }
-        given = [text for setting in settings.items() for text in setting]
-        self._java = self.call(java_class("belvedere.hbase.client.Client"), given)
+        java = java_class("belvedere.hbase.client.Client")
+        self.call(java.find, _settings(address, _BRIEF))
+        self._java = self.call(java, _settings(address, _SETTINGS))
         self.tables = Tables(self)
 
     def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
@@ -251,6 +255,16 @@ class Commit:
     def finish(self) -> bool:
         """Wait for all; False if something was refused."""
         return bool(self._client.call(self._java.finish))
+
+
+def _settings(address: Address, patience: dict[str, str]) -> list[str]:
+    settings = {
+        "hbase.zookeeper.quorum": address.servers,
+        "hbase.zookeeper.property.clientPort": str(address.quorum[0][1]),
+        "zookeeper.znode.parent": address.znode,
+        **patience,
+    }
+    return [text for setting in settings.items() for text in setting]
 
 
 def packed_keys(keys: pa.BinaryArray) -> Any:

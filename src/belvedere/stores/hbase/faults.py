@@ -65,10 +65,15 @@ def translate(error: Any, servers: str) -> StoreError:
     for wanted, part, advice in _ADVICE:
         if any(name == wanted and part in message for name, _, message in lines):
             return StoreError(f"{advice}. HBase said: {first}")
-    if "The node" in said and "is not in ZooKeeper" in said:
+    if "NoNode" in said or "is not in ZooKeeper" in said:
         return StoreError(
             f"ZooKeeper at {servers} knows no HBase: is HBase started? If its place there is not"
             " /hbase, say it with ?znode=/place"
+        )
+    if "KeeperErrorCode" in said or "Zookeeper" in said:
+        return Unreachable(
+            f"ZooKeeper at {servers} does not answer: {first}. Is it running, and is this its"
+            " address?"
         )
     return Unreachable(
         f"HBase at {servers} did not do what was asked: {first}. Are its region servers and its"

@@ -10,9 +10,11 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.hbase.HBaseConfiguration;
+import org.apache.hadoop.hbase.HConstants;
 import org.apache.hadoop.hbase.TableName;
 import org.apache.hadoop.hbase.client.Connection;
 import org.apache.hadoop.hbase.client.ConnectionFactory;
+import org.apache.hadoop.hbase.client.RegionLocator;
 import org.apache.hadoop.hbase.client.Table;
 
 /** A connection to a cluster, and a few threads that keep several calls under way at once. */
@@ -24,11 +26,7 @@ public final class Client implements AutoCloseable {
 
   /** Settings are names of HBase's configuration and their values, in turn. */
   public Client(String[] settings) throws IOException {
-    Configuration configuration = HBaseConfiguration.create();
-    for (int i = 0; i < settings.length; i += 2) {
-      configuration.set(settings[i], settings[i + 1]);
-    }
-    connection = ConnectionFactory.createConnection(configuration);
+    connection = ConnectionFactory.createConnection(configuration(settings));
     calls =
         Executors.newFixedThreadPool(
             CALLS_AT_ONCE,
@@ -37,6 +35,25 @@ public final class Client implements AutoCloseable {
               thread.setDaemon(true);
               return thread;
             });
+  }
+
+  private static Configuration configuration(String[] settings) {
+    Configuration configuration = HBaseConfiguration.create();
+    for (int i = 0; i < settings.length; i += 2) {
+      configuration.set(settings[i], settings[i + 1]);
+    }
+    return configuration;
+  }
+
+  /**
+   * Whether ZooKeeper knows where HBase is. A connection of its own, with little patience: one for
+   * work would look for HBase for minutes, because it must outlast the death of a server.
+   */
+  public static void find(String[] settings) throws IOException {
+    try (Connection brief = ConnectionFactory.createConnection(configuration(settings));
+        RegionLocator regions = brief.getRegionLocator(TableName.META_TABLE_NAME)) {
+      regions.getRegionLocation(HConstants.EMPTY_START_ROW, true);
+    }
   }
 
   public Tables tables() {
