@@ -55,8 +55,21 @@ def _open_memory(rest: str, **options: Any) -> Store:
     return MemoryStore(**options)
 
 
+def _open_hbase(rest: str, **options: Any) -> Store:
+    from belvedere.stores.hbase.store import HBaseStore
+
+    return HBaseStore.open(f"hbase:{rest}", **options)
+
+
+def _hbase_exists(rest: str) -> bool:
+    from belvedere.stores.hbase.store import exists
+
+    return exists(f"hbase:{rest}")
+
+
 _plugins: dict[str, Plugin] = {
     "belvedere": Plugin(_open_embedded, _embedded_exists),
+    "hbase": Plugin(_open_hbase, _hbase_exists),
     "memory": Plugin(_open_memory, lambda rest: False),
 }
 

@@ -1,0 +1,192 @@
+"""A store in HBase: a namespace of tables.
+
+ns:belvedere    the catalog, and what else is one row: `catalog.py`, `tables.py`, the format
+ns:state        auxiliary tables together
+ns:name.id      views, one each, for other clients to read
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from belvedere.errors import StoreError
+from belvedere.stores.base import BaseTables, Capabilities, Catalog, StateTables
+from belvedere.stores.closed import Closed
+from belvedere.stores.hbase import catalog, tables
+from belvedere.stores.hbase.catalog import HBaseCatalog
+from belvedere.stores.hbase.client import Cell, Client
+from belvedere.stores.hbase.faults import TableGone
+from belvedere.stores.hbase.forms import OneCell
+from belvedere.stores.hbase.shard import LONGEST_KEY
+from belvedere.stores.hbase.state import HBaseState
+from belvedere.stores.hbase.tables import Registry
+from belvedere.stores.hbase.url import Address, check_slots, parse
+
+FORMAT = 1
+_ROW, _FAMILY, _QUALIFIER = b"format", "t", b"format"
+_CATALOG = "belvedere"
+MakeBase = Callable[[Client, Address], BaseTables]
+
+
+class _NoBase:
+    """Stands for base tables where none are attached."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise StoreError("this store was opened without its base tables")
+
+
+class HBaseStore:
+    """Open it with `HBaseStore.open`. It can be used by several threads, and pickled (by URL)."""
+
+    def __init__(self, client: Client, address: Address, slots: int, base: BaseTables) -> None:
+        self.address, self.client = address, client
+        self.url = address.url
+        self.read_only = False
+        self.capabilities = Capabilities(
+            longest_key=LONGEST_KEY,
+            slot_transactions=False,
+            owns_base_tables=False,
+            conditional_writes=False,
+            transactions=False,
+        )
+        cells = client.cells(f"{address.namespace}:{_CATALOG}")
+        self._entries = HBaseCatalog(cells)
+        self._tables = HBaseState(
+            client,
+            Registry(cells, client, address.namespace),
+            self._entries,
+            slots,
+            address.grace,
+        )
+        self.catalog: Catalog = self._entries
+        self.state: StateTables = self._tables
+        self.base: BaseTables = base
+
+    @classmethod
+    def open(
+        cls,
+        url: str,
+        slots: int | None = None,
+        grace: float | None = None,
+        base: MakeBase | None = None,
+    ) -> HBaseStore:
+        """Open the store at a URL, creating it (with `slots` slots) if nothing is there."""
+        check_slots(slots)
+        address = parse(url)
+        if grace is not None:
+            address = replace(address, grace=grace)
+        client = Client(address)
+        try:
+            found = _prepare(client, address.namespace, slots or address.slots)
+            made: Any = _NoBase() if base is None else base(client, address)
+            return cls(client, address, found, made)
+        except BaseException:  # whatever it was, nobody gets this store, so nobody would close it
+            client.close()
+            raise
+
+    @property
+    def sweeper(self) -> Any:
+        return self._tables.sweeper
+
+    def look_after(self, deadline: float) -> list[str]:
+        self._tables.sweeper.start()
+        return []
+
+    def rest(self) -> None:
+        pass
+
+    def close(self) -> None:
+        """Idempotent."""
+        if isinstance(self.catalog, Closed):
+            return
+        with _cache_lock:
+            if _cache.get(self.url) is self:
+                del _cache[self.url]
+        self._tables.close()
+        closed: Any = Closed(self.url)
+        # Who reads often keeps the catalog itself, not the store.
+        self._entries._cells = closed
+        self.catalog = self.base = self.state = closed
+        self.client.close()
+
+    def __enter__(self) -> HBaseStore:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return open_cached, (self.url,)
+
+
+def exists(url: str) -> bool:
+    """Whether there is a store at a URL."""
+    address = parse(url)
+    client = Client(address)
+    try:
+        return _read_format(client, address.namespace) is not None
+    finally:
+        client.close()
+
+
+def _prepare(client: Client, namespace: str, wanted: int | None) -> int:
+    """Make what is not there; the format comes last, so who finds it finds everything. Returns the
+    number of slots.
+    """
+    found = _read_format(client, namespace)
+    if found is None:
+        _create(client, namespace, wanted or max(2, min(os.cpu_count() or 1, 8)))
+        found = _read_format(client, namespace)
+    if found is None:
+        raise StoreError(f"namespace {namespace} is being removed: open it again in a moment")
+    if found["format"] != FORMAT:
+        raise StoreError(
+            f"namespace {namespace} has format {found['format']}, this version of Belvedere reads"
+            f" format {FORMAT}: use the version that wrote it"
+        )
+    slots = int(found["slots"])
+    if wanted not in (None, slots):
+        raise StoreError(
+            f"namespace {namespace} has {slots} slots, not {wanted}: the number is fixed at"
+            " creation; open it without one"
+        )
+    return slots
+
+
+def _read_format(client: Client, namespace: str) -> dict[str, Any] | None:
+    try:
+        found = client.cells(f"{namespace}:{_CATALOG}").newest(_ROW, {_FAMILY: 0})
+    except TableGone:
+        return None
+    formats: list[dict[str, Any]] = [json.loads(cell.value) for cell in found]
+    return formats[0] if formats else None
+
+
+def _create(client: Client, namespace: str, slots: int) -> None:
+    client.tables.create_namespace(namespace)
+    client.tables.create(f"{namespace}:{_CATALOG}", {**catalog.FAMILIES, tables.FAMILY: 1})
+    client.tables.create_state(f"{namespace}:{tables.STATE}", OneCell().family, slots, slots)
+    value = json.dumps({"format": FORMAT, "slots": slots}).encode()
+    cell = Cell(_ROW, _FAMILY, _QUALIFIER, 1, value)
+    client.cells(f"{namespace}:{_CATALOG}").change(_ROW, _FAMILY, _QUALIFIER, None, [cell])
+
+
+_cache: dict[str, HBaseStore] = {}
+_cache_lock = threading.Lock()
+
+
+def open_cached(url: str) -> HBaseStore:
+    """This process's store at a URL, opened when first asked for and then kept: for workers that
+    run many tasks.
+    """
+    with _cache_lock:
+        if url not in _cache:
+            _cache[url] = HBaseStore.open(url)
+        return _cache[url]
