@@ -1,6 +1,6 @@
 package belvedere.hbase.client;
 
-import belvedere.hbase.server.CaptureEndpoint;
+import belvedere.hbase.server.CaptureSettings;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -72,12 +72,12 @@ public final class Capture {
     tables.put(marks, new ArrayList<>());
     ReplicationPeerConfigBuilder builder =
         ReplicationPeerConfig.newBuilder()
-            .setReplicationEndpointImpl(CaptureEndpoint.class.getName())
+            .setReplicationEndpointImpl(CaptureSettings.ENDPOINT)
             .setSerial(true)
             .setReplicateAllUserTables(false)
             .setTableCFsMap(tables)
-            .putConfiguration(CaptureEndpoint.DIRECTORY, directory)
-            .putConfiguration(CaptureEndpoint.MARKS, marks.getNameAsString());
+            .putConfiguration(CaptureSettings.DIRECTORY, directory)
+            .putConfiguration(CaptureSettings.MARKS, marks.getNameAsString());
     for (int i = 0; i < settings.length; i += 2) {
       builder.putConfiguration(settings[i], settings[i + 1]);
     }
@@ -107,7 +107,7 @@ public final class Capture {
       ReplicationPeerDescription found = find(admin);
       return found == null
           ? ""
-          : found.getPeerConfig().getConfiguration().get(CaptureEndpoint.DIRECTORY);
+          : found.getPeerConfig().getConfiguration().get(CaptureSettings.DIRECTORY);
     }
   }
 

@@ -25,16 +25,9 @@ import org.slf4j.LoggerFactory;
  * has taken over. A queue may be delivered again, whole or in part; sequence ids tell.
  */
 public class CaptureEndpoint extends BaseReplicationEndpoint {
-  public static final String DIRECTORY = "belvedere.capture.directory";
-  public static final String MARKS = "belvedere.capture.marks";
-  public static final String ROLL = "belvedere.capture.roll.bytes";
-
-  /** For tests: so many frames are delivered again although they were written. */
-  public static final String REDELIVER = "belvedere.capture.redeliver";
-
   private static final Logger LOG = LoggerFactory.getLogger(CaptureEndpoint.class);
   private static final UUID TARGET = UUID.fromString("62656c76-6564-4572-a000-000000000001");
-  private static final long ROLL_BYTES = 64L << 20;
+  private static final String ROLL_BYTES = "67108864";
 
   private CaptureDirectory directory;
   private String marks;
@@ -61,14 +54,15 @@ public class CaptureEndpoint extends BaseReplicationEndpoint {
   protected void doStart() {
     try {
       Map<String, String> settings = ctx.getPeerConfig().getConfiguration();
-      String place = settings.get(DIRECTORY);
+      String place = settings.get(CaptureSettings.DIRECTORY);
       if (place == null) {
-        throw new IOException("the peer " + ctx.getPeerId() + " does not say " + DIRECTORY);
+        String missing = CaptureSettings.DIRECTORY;
+        throw new IOException("the peer " + ctx.getPeerId() + " does not say " + missing);
       }
       directory = new CaptureDirectory(place, ctx.getConfiguration());
-      marks = settings.get(MARKS);
-      roll = Long.parseLong(settings.getOrDefault(ROLL, Long.toString(ROLL_BYTES)));
-      redeliver = Integer.parseInt(settings.getOrDefault(REDELIVER, "0"));
+      marks = settings.get(CaptureSettings.MARKS);
+      roll = Long.parseLong(settings.getOrDefault(CaptureSettings.ROLL, ROLL_BYTES));
+      redeliver = Integer.parseInt(settings.getOrDefault(CaptureSettings.REDELIVER, "0"));
       notifyStarted();
     } catch (IOException | RuntimeException error) {
       LOG.error("change capture could not start", error);
