@@ -36,7 +36,7 @@ def install(quorum: str, namespace: str, directory: str) -> list[str]:
     files.directory.mkdir(parents=True, exist_ok=True)
     capture = Capture(quorum, namespace)
     state = capture.state()
-    if state and SegmentFiles(capture.directory()).directory != files.directory.absolute():
+    if state and SegmentFiles(capture.directory()).directory != files.directory:
         raise StoreError(
             f"the peer {capture.peer} captures into {capture.directory()}: name that directory, or"
             " run belvedere hbase uninstall first"

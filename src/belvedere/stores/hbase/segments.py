@@ -12,7 +12,6 @@ import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
 from belvedere.errors import StoreError
 from belvedere.stores.hbase.frames import FIXED, Head, Kind, head_size, is_whole, read_head
@@ -29,18 +28,18 @@ class SegmentFiles:
     """Segment files in a directory of a file system that this machine has."""
 
     def __init__(self, place: str) -> None:
-        parts = urlsplit(place)
-        if parts.scheme not in ("", "file"):
+        scheme, colon, path = place.partition("://")
+        if colon and scheme != "file":
             raise StoreError(
                 f"captured changes in {place} cannot be read from here: mount that file system, and"
                 " name the directory by its path"
             )
-        self.directory = Path(unquote(parts.path))
+        self.directory = Path(path if colon else place).absolute()
 
     @property
     def url(self) -> str:
-        """The directory as region servers name it."""
-        return self.directory.absolute().as_uri()
+        """The directory as Hadoop names it, which knows no %20."""
+        return f"file://{self.directory}"
 
     def lengths(self) -> dict[str, int]:
         found = {}

@@ -41,6 +41,8 @@ _OPEN = (
     "sun.nio.ch",
 )
 _READY_SECONDS, _STOP_SECONDS = 120, 30
+# What this process has started; it may end before them, but must collect those that end before it.
+_children: dict[int, subprocess.Popen[bytes]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +167,7 @@ class Cluster:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,  # Ctrl-C at this command is not meant for the cluster
             )
+        _children[started.pid] = started
         return LocalProcess(name, started.pid, port)
 
     def _java(self, options: list[str]) -> list[str]:
@@ -268,7 +271,6 @@ def _free_ports(count: int) -> Iterator[Iterator[int]]:
 
 def _reap(pid: int) -> None:
     """Collect a child of ours that has ended; others are not ours to collect."""
-    try:
-        os.waitpid(pid, os.WNOHANG)
-    except ChildProcessError:
-        pass
+    child = _children.pop(pid, None)
+    if child is not None:
+        child.wait()
