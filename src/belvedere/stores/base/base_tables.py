@@ -38,9 +38,9 @@ class LogBlock:
     delete. `before` is the row before the operation, NULL where there was none; it is None as a
     whole if the table is written without before-images.
 
-    A table that others write (`Mapping`) has `cells`: what its operations did, and `values` are all NULL. Cells
-    stand in the order in which they were written: `operation` (a number in `keys`), `family` and
-    `column` (numbers in the table's mapping; column -1 means the whole family), `type` (HBase's
+    A foreign table (`Mapping`) has `cells`: what its operations did, and `values` are all NULL.
+    Cells stand in the order in which they were written: `operation` (a number in `keys`), `family`
+    and `column` (numbers in the table's mapping; column -1 means the whole family), `type` (HBase's
     codes: 4 put, 8 delete of one version, 10 of a family's version, 12 of a column, 14 of a
     family), `timestamp`, `sequence` (the id that orders operations on a row and tells those that
     come again; 0 for a row that was scanned), `value`. Cells of other columns are left out. Blocks

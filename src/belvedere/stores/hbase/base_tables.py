@@ -5,33 +5,41 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
-from typing import NoReturn
 
-from belvedere.errors import Damaged, SchemaError, Stale, StoreError
+from belvedere.errors import Damaged, Dropped, SchemaError, Stale, StoreError
 from belvedere.libraries import pa
 from belvedere.stores.base import BaseSnapshot, LogBlock, Operations, TableId
 from belvedere.stores.base.mapping import Mapping
 from belvedere.stores.hbase.barrier import Barrier
 from belvedere.stores.hbase.blocks import blocks_of
 from belvedere.stores.hbase.capture import Capture, Family, Marks
+from belvedere.stores.hbase.client import Client
 from belvedere.stores.hbase.frames import frames_in
+from belvedere.stores.hbase.install import install
 from belvedere.stores.hbase.log_index import Adopted, Changes, Entry, LogIndex, Progress, State
+from belvedere.stores.hbase.rows import RowsNow, UserRows
 from belvedere.stores.hbase.segments import Plan, SegmentFiles, look
 from belvedere.types import Position, Vector
 
 _STREAM = "log"
 _BARRIER_SECONDS = 120.0
+_SCANS_AT_ONCE = 4
 Range = tuple[bytes, bytes]  # rows from the first to before the second; empty is open
 
 
 class HBaseBase:
     """The log of adopted tables. Their rows are the users'; nothing here changes them."""
 
-    def __init__(self, quorum: str, namespace: str, directory: str) -> None:
-        self._quorum, self._namespace = quorum, namespace
-        self._files = SegmentFiles(directory)
+    def __init__(
+        self, quorum: str, namespace: str, directory: str, client: Client | None = None
+    ) -> None:
+        """Without a client there is the log alone, and no rows."""
+        self._client, self._quorum, self._namespace = client, quorum, namespace
+        self._directory = directory
+        self._user_rows: dict[TableId, UserRows] = {}
         self._lock = threading.RLock()  # of the index
 
     @cached_property
@@ -39,6 +47,16 @@ class HBaseBase:
         index = LogIndex(self._quorum, self._namespace)
         index.create()
         return index
+
+    @cached_property
+    def _files(self) -> SegmentFiles:
+        """Where changes are captured: as the URL says, else as the peer does."""
+        directory = self._directory or self._capture.directory()
+        if not directory:
+            raise StoreError(
+                "it is not known where changes are captured: add ?capture=DIRECTORY to the URL"
+            )
+        return SegmentFiles(directory)
 
     @cached_property
     def _capture(self) -> Capture:
@@ -174,6 +192,8 @@ class HBaseBase:
 
         Operations count from here on: what was captured before is in the table by now.
         """
+        if not self._capture.state():
+            install(self._quorum, self._namespace, str(self._files.directory))
         self._check_peer()
         since = self.discover().end
         families = _check_families(mapping, self._capture.families(mapping.source))
@@ -191,6 +211,7 @@ class HBaseBase:
 
     def forget(self, table: TableId) -> None:
         """End the capture, if no other table is mapped to the same one. Idempotent."""
+        self._user_rows.pop(table, None)
         with self._lock:
             known = self._index.refresh().tables.get(table)
             if known is None:
@@ -225,13 +246,20 @@ class HBaseBase:
         place = self._files.url
         return self._capture.scan(place, mapping.source, low, high, mapping.families)
 
+    def log_scan(self, table: TableId) -> None:
+        """Put all rows of a user's table into the log as they are now; several regions at once."""
+        ranges = self.start_scan(table)
+        with ThreadPoolExecutor(min(len(ranges), _SCANS_AT_ONCE)) as threads:
+            for scan in [threads.submit(self.scan_range, table, *each) for each in ranges]:
+                scan.result()
+
     def _mapping(self, table: TableId) -> Mapping:
         with self._lock:
             state = self._index.state
             if table not in state.tables:
                 state = self._index.refresh()
             if table not in state.tables:
-                raise StoreError(f"table {table} is not mapped to a table of HBase: adopt it first")
+                raise Dropped(table)
             return state.tables[table].mapping
 
     # ------------------------------------------------------------ rows, which are the users'
@@ -254,24 +282,36 @@ class HBaseBase:
         before_images: bool,
         unless_after: Vector | None = None,
     ) -> Vector:
-        _refuse_writing()
+        """Ordinary puts and deletes, row by row; their positions are known when they arrive."""
+        if unless_after is not None:
+            raise StoreError("HBase's tables have no conditional writes: put and delete rows")
+        self._rows(table).write(keys, values)
+        return Vector()
 
     def write_all(
         self, operations: Sequence[Operations], unless_after: Vector | None = None
     ) -> Vector:
-        _refuse_writing()
+        if len(operations) > 1:
+            raise StoreError("HBase has no transactions over tables: write each by itself")
+        for part in operations:
+            self.write(part.table, part.keys, part.values, part.before_images, unless_after)
+        return Vector()
 
     def put_one(
         self, table: TableId, key: bytes, value: bytes | None, before_images: bool
     ) -> Vector:
-        _refuse_writing()
+        keys, values = pa.array([key], pa.binary()), pa.array([value], pa.binary())
+        return self.write(table, keys, values, before_images)
 
     def snapshot(self) -> AbstractContextManager[BaseSnapshot]:
-        raise StoreError("rows of HBase tables are read with a client of HBase, or from a view")
+        return nullcontext(RowsNow(self._rows))
 
-
-def _refuse_writing() -> NoReturn:
-    raise StoreError("rows of HBase tables are written with a client of HBase, not through here")
+    def _rows(self, table: TableId) -> UserRows:
+        if table not in self._user_rows:
+            if self._client is None:
+                raise StoreError("this log was opened without a client for rows")
+            self._user_rows[table] = UserRows(self._client, self._mapping(table))
+        return self._user_rows[table]
 
 
 def _check_stream(stream: str) -> None:
