@@ -8,8 +8,8 @@ import math
 import shutil
 import tempfile
 from collections import Counter
+from contextlib import ExitStack
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, cast
 
 from belvedere.catalog.definitions import LIVE, ViewDefinition
@@ -36,34 +36,29 @@ _PATIENCE = 500  # more epochs than any case needs
 
 @dataclass
 class World:
+    """With `opened` the case is run on that store instead of its own."""
+
     case: Case
     seen: Counter[str] = field(default_factory=Counter)
+    opened: Any = None
 
     def run(self) -> Counter[str]:
         """Run the script and then until nothing is left to do, looking at every view after every
         epoch.
         """
-        folder = (
-            Path(tempfile.mkdtemp(prefix="belvedere-law-"))
-            if self.case.store == "embedded"
-            else None
-        )
-        store: Any = (
-            MemoryStore(
-                self.case.slots,
-                self.case.streams,
-                rows=RowRules() if self.case.store == "rows" else None,
-            )
-            if folder is None
-            else EmbeddedStore.open(folder, self.case.slots)
-        )
-        try:
+        with ExitStack() as closing:
+            store = self.opened or self._open(closing)
+            closing.callback(store.close)
             self._play(store)
-        finally:
-            store.close()
-            if folder is not None:
-                shutil.rmtree(folder)
         return self.seen
+
+    def _open(self, closing: ExitStack) -> Any:
+        if self.case.store != "embedded":
+            rows = RowRules() if self.case.store == "rows" else None
+            return MemoryStore(self.case.slots, self.case.streams, rows=rows)
+        folder = tempfile.mkdtemp(prefix="belvedere-law-")
+        closing.callback(shutil.rmtree, folder)
+        return EmbeddedStore.open(folder, self.case.slots)
 
     def _play(self, store: Any) -> None:
         # passes on what it does not change, so it is a store as well
