@@ -16,7 +16,13 @@ from dataclasses import replace
 from typing import Any
 
 from belvedere.errors import StoreError
-from belvedere.stores.base import BaseTables, Capabilities, Catalog, StateTables
+from belvedere.stores.base import (
+    BaseTables,
+    Capabilities,
+    Catalog,
+    ForeignTables,
+    StateTables,
+)
 from belvedere.stores.closed import Closed
 from belvedere.stores.hbase import catalog, tables
 from belvedere.stores.hbase.catalog import HBaseCatalog
@@ -25,6 +31,7 @@ from belvedere.stores.hbase.faults import TableGone
 from belvedere.stores.hbase.forms import OneCell
 from belvedere.stores.hbase.shard import LONGEST_KEY
 from belvedere.stores.hbase.state import HBaseState
+from belvedere.stores.hbase.sweep import Sweeper
 from belvedere.stores.hbase.tables import Registry
 from belvedere.stores.hbase.url import Address, check_slots, parse
 
@@ -69,6 +76,7 @@ class HBaseStore:
         self.catalog: Catalog = self._entries
         self.state: StateTables = self._tables
         self.base: BaseTables = base
+        self.foreign: ForeignTables | None = None
 
     @classmethod
     def open(
@@ -93,7 +101,7 @@ class HBaseStore:
             raise
 
     @property
-    def sweeper(self) -> Any:
+    def sweeper(self) -> Sweeper:
         return self._tables.sweeper
 
     def look_after(self, deadline: float) -> list[str]:
