@@ -30,7 +30,11 @@ COMMANDS = (
         "demo",
         TRY,
         "Watch a shop's views stay correct while orders stream in.",
-        ("belvedere demo", "belvedere demo shop --seconds 60 --rate 20000"),
+        (
+            "belvedere demo",
+            "belvedere demo shop --seconds 60 --rate 20000",
+            "belvedere demo --hbase",
+        ),
         database=False,
     ),
     Listed(
@@ -183,6 +187,19 @@ COMMANDS = (
         KEEP,
         "Print the status as Prometheus text.",
         ("belvedere metrics", "belvedere metrics > /var/lib/node_exporter/belvedere.prom"),
+    ),
+    Listed(
+        "hbase",
+        "hbase",
+        TRY,
+        "Start a real HBase on this machine, or prepare another one.",
+        (
+            "belvedere hbase up /tmp/hb --json",
+            "belvedere hbase status /tmp/hb",
+            "belvedere hbase down /tmp/hb",
+            "belvedere hbase install hbase://zk:2181/shop?capture=/mnt/shared/capture",
+        ),
+        database=False,
     ),
     Listed(
         "bench",

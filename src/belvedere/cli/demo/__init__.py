@@ -16,9 +16,15 @@ from belvedere.errors import StoreError
 from belvedere.stores.registry import exists
 
 NEXT = (
+    ("export BELVEDERE_DB={folder}", ""),
     ('belvedere sql "SELECT * FROM best_sellers ORDER BY revenue DESC"', ""),
     ("belvedere explain revenue", "how a view is kept"),
     ("belvedere run", "and in another terminal: belvedere status --watch"),
+)
+
+NEXT_ON_HBASE = (
+    ("belvedere hbase up {folder}", "starts it again, and prints the URL for --db"),
+    ("belvedere --db URL run", "and write the table shop:orders with any client of HBase"),
 )
 
 
@@ -35,24 +41,30 @@ def demo(
     seconds: Annotated[float, typer.Option(min=1, help="How long orders stream in.")] = 20.0,
     rate: Annotated[int, typer.Option(min=20, help="Operations per second.")] = 5_000,
     opening: Annotated[int, typer.Option(min=1, help="Orders that are there before.")] = 20_000,
+    hbase: Annotated[
+        bool, typer.Option("--hbase", help="Orders are a table of a real HBase, started in PATH.")
+    ] = False,
 ) -> None:
     """Watch a shop's views stay correct while orders stream in.
 
     At the end Spark SQL recomputes every view, and every row is compared.
     """
-    from belvedere.cli.demo.story import Settings, play
+    from belvedere.cli.demo.story import Settings, play, play_on_hbase
 
     if path is not None and exists(str(path)):
         raise StoreError(f"{path} is a database already: choose a new path")
     folder = str(path) if path is not None else tempfile.mkdtemp(prefix="belvedere-demo-")
     console = Console(highlight=False)
-    found = play(Settings(folder, seconds, rate, opening), console)
-    _end(found, folder, console)
+    settings = Settings(folder, seconds, rate, opening)
+    found = play_on_hbase(settings, console) if hbase else play(settings, console)
+    _end(found, folder, console, NEXT_ON_HBASE if hbase else NEXT)
     if not all(v.ok for v in found):
         raise typer.Exit(1)
 
 
-def _end(found: list[Verification], folder: str, console: Console) -> None:
+def _end(
+    found: list[Verification], folder: str, console: Console, following: tuple[tuple[str, str], ...]
+) -> None:
     console.print(verdicts(found))
     for v in found:
         if v.differences:
@@ -68,8 +80,8 @@ def _end(found: list[Verification], folder: str, console: Console) -> None:
         f"[bold green]{plural(len(found), 'view')} equal to their recomputation, row by row.[/bold"
         " green] The shop is kept. Try next:\n"
     )
-    console.print(f"  [cyan]export BELVEDERE_DB={folder}[/cyan]", soft_wrap=True)
-    for line, why in NEXT:
+    for line, why in following:
         console.print(
-            f"  [cyan]{line}[/cyan]" + (f"  [dim]{why}[/dim]" if why else ""), soft_wrap=True
+            f"  [cyan]{line.format(folder=folder)}[/cyan]" + (f"  [dim]{why}[/dim]" if why else ""),
+            soft_wrap=True,
         )

@@ -7,7 +7,7 @@ stream ends -> the views catch up -> Spark SQL recomputes every view, and compar
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -32,10 +32,29 @@ _SEED = 7
 
 @dataclass(frozen=True, slots=True)
 class Settings:
+    """`path` is what opens the database; `options` follow the columns of the table."""
+
     path: str
     seconds: float
     rate: int
     opening: int
+    options: str = ""
+
+
+def play_on_hbase(settings: Settings, console: Console) -> list[Verification]:
+    """The same on an HBase of its own, which runs as long as the demo."""
+    from belvedere.stores.hbase.local import Cluster, create_table
+
+    cluster = Cluster(settings.path)
+    with console.status("starting ZooKeeper, HBase's master and two region servers ..."):
+        cluster.up()
+    try:
+        url = cluster.url("demo")
+        create_table(url, "shop:orders", "d")
+        options = " USING hbase OPTIONS (table = 'shop:orders', family = 'd')"
+        return play(replace(settings, path=url, options=options), console)
+    finally:
+        cluster.down()
 
 
 def play(settings: Settings, console: Console) -> list[Verification]:
@@ -61,7 +80,7 @@ def play(settings: Settings, console: Console) -> list[Verification]:
 
 
 def _open_shop(db: TerminalDatabase, settings: Settings, console: Console) -> None:
-    db.sql(TABLE)
+    db.sql(TABLE + settings.options)
     db.table("orders").put_many(Shop(_SEED).opening(settings.opening))
     for view in VIEWS:
         db.sql(view.create)
@@ -106,6 +125,7 @@ class _Stream:
                 f"{note}: {passed:.0f} of {settings.seconds:g} s", passed / settings.seconds
             )
         orders.end()
+        self._db.store.base.barrier()
         if not asked:
             self._db.sql(LATE.create)
         while not self._frame("catching up", 1.0):

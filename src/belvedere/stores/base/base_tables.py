@@ -38,9 +38,14 @@ class LogBlock:
     delete. `before` is the row before the operation, NULL where there was none; it is None as a
     whole if the table is written without before-images.
 
-    Of a captured table (`Mapping`) `values` are all NULL, and `cells` say what the operations did:
-    `operation` int32, a number in `keys`; `family` and `column` int16, numbers in the mapping (-1:
-    a whole family); `type` uint8, HBase's code; `timestamp` and `sequence` int64; `value` binary.
+    A foreign table (`Mapping`) has `cells`: what its operations did, and `values` are all NULL.
+    Cells stand in the order in which they were written: `operation` (a number in `keys`), `family`
+    and `column` (numbers in the table's mapping; column -1 means the whole family), `type` (HBase's
+    codes: 4 put, 8 delete of one version, 10 of a family's version, 12 of a column, 14 of a
+    family), `timestamp`, `sequence` (the id that orders operations on a row and tells those that
+    come again; 0 for a row that was scanned), `value`. Cells of other columns are left out. Blocks
+    of such tables do not follow each other without gaps: positions also count operations on tables
+    and rows that are not mapped.
     """
 
     stream: str

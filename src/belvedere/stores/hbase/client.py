@@ -102,6 +102,11 @@ class Client:
         java = self._java.records(table, _bytes(prefix), family, list(names))
         return Records(self, java, len(names))
 
+    def rows(self, table: str, places: Sequence[tuple[bytes, bytes]]) -> Rows:
+        """Some columns, by family and qualifier, of a table that is the user's."""
+        pair = [pa.array([place[i] for place in places], pa.binary()) for i in (0, 1)]
+        return Rows(self, self._java.rows(table, _bytes(columns.pack(pair))))
+
     def commit(self, slot: int, epoch: int) -> Commit:
         return Commit(self, self._java.commit(slot, epoch))
 
@@ -240,6 +245,26 @@ class Records:
 
     def floor_row(self, slot: int) -> bytes:
         return bytes(self.java.floorRowOf(slot))
+
+
+class Rows:
+    """Rows of a user's table: see `Rows.java`."""
+
+    def __init__(self, client: Client, java: Any) -> None:
+        self._client, self._java = client, java
+
+    def get(self, rows: pa.BinaryArray) -> list[pa.BinaryArray]:
+        """The newest cells, a column for each place."""
+        packed = _bytes(columns.pack([rows]))
+        return columns.unpack(memoryview(self._client.call(self._java.get, packed)))
+
+    def scan(self, low: bytes, after: bool, high: bytes | None, rows: int) -> Page:
+        """Keys, and a column for each place."""
+        end = None if high is None else _bytes(high)
+        return _page(self._client.call(self._java.scan, _bytes(low), after, end, rows))
+
+    def write(self, packed: bytes) -> None:
+        self._client.call(self._java.write, _bytes(packed))
 
 
 class Commit:

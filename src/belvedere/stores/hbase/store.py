@@ -16,15 +16,10 @@ from dataclasses import replace
 from typing import Any
 
 from belvedere.errors import StoreError
-from belvedere.stores.base import (
-    BaseTables,
-    Capabilities,
-    Catalog,
-    ForeignTables,
-    StateTables,
-)
+from belvedere.stores.base import BaseTables, Capabilities, Catalog, ForeignTables, StateTables
 from belvedere.stores.closed import Closed
 from belvedere.stores.hbase import catalog, tables
+from belvedere.stores.hbase.base_tables import HBaseBase
 from belvedere.stores.hbase.catalog import HBaseCatalog
 from belvedere.stores.hbase.client import Cell, Client
 from belvedere.stores.hbase.faults import TableGone
@@ -39,15 +34,6 @@ FORMAT = 1
 _ROW, _FAMILY, _QUALIFIER = b"format", "t", b"format"
 _CATALOG = "belvedere"
 MakeBase = Callable[[Client, Address], BaseTables]
-
-
-class _NoBase:
-    """Stands for base tables where none are attached."""
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        raise StoreError("this store was opened without its base tables")
 
 
 class HBaseStore:
@@ -76,7 +62,7 @@ class HBaseStore:
         self.catalog: Catalog = self._entries
         self.state: StateTables = self._tables
         self.base: BaseTables = base
-        self.foreign: ForeignTables | None = None
+        self.foreign: ForeignTables | None = base if isinstance(base, HBaseBase) else None
 
     @classmethod
     def open(
@@ -94,7 +80,7 @@ class HBaseStore:
         client = Client(address)
         try:
             found = _prepare(client, address.namespace, slots or address.slots)
-            made: Any = _NoBase() if base is None else base(client, address)
+            made = (base or _captured)(client, address)
             return cls(client, address, found, made)
         except BaseException:  # whatever it was, nobody gets this store, so nobody would close it
             client.close()
@@ -133,6 +119,11 @@ class HBaseStore:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return open_cached, (self.url,)
+
+
+def _captured(client: Client, address: Address) -> BaseTables:
+    """Tables of users, captured by this namespace's peer."""
+    return HBaseBase(address.servers, address.namespace, address.capture, client)
 
 
 def exists(url: str) -> bool:

@@ -3,5 +3,6 @@ process of its own, with all data in one directory.
 """
 
 from belvedere.stores.hbase.local.cluster import Cluster, LocalProcess
+from belvedere.stores.hbase.local.user_table import create_table
 
-__all__ = ["Cluster", "LocalProcess"]
+__all__ = ["Cluster", "LocalProcess", "create_table"]

@@ -64,6 +64,7 @@ def _properties(directory: Path, zookeeper_port: int, region_servers: int) -> di
         "hbase.cleaner.scan.dir.interval": "10000",
         # Replication is how changes are captured: it tries again soon.
         "replication.source.sleepforretries": "200",
+        "hbase.serial.replication.waiting.ms": "100",
         "replication.source.maxretriesmultiplier": "10",
         "replication.sleep.before.failover": "1000",
     }

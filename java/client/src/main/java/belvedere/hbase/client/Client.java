@@ -69,6 +69,11 @@ public final class Client implements AutoCloseable {
     return new Records(this, TableName.valueOf(table), id, family, qualifiers);
   }
 
+  /** Some columns of a table that is the user's. */
+  public Rows rows(String table, byte[] places) {
+    return new Rows(this, TableName.valueOf(table), places);
+  }
+
   public Commit commit(int slot, long epoch) {
     return new Commit(this, slot, epoch);
   }
