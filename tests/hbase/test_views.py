@@ -20,6 +20,7 @@ from belvedere.stores.hbase.jvm import java_class
 from belvedere.stores.hbase.local import Cluster
 from belvedere.stores.hbase.store import HBaseStore
 from belvedere.types import BIGINT, BOOLEAN, DOUBLE, INT, STRING, Column, decimal
+from belvedere.waiting import wait_until
 from tests.conformance.test_stores import as_of, binary, write_epoch
 from tests.hbase.stores import namespace, open_new
 from tests.hbase.test_rules import sweep
@@ -178,7 +179,5 @@ def split(store: HBaseStore, table: str, at: bytes) -> None:
     with connect(configuration) as connection, connection.getAdmin() as admin:
         regions = len(admin.getRegions(name))
         admin.split(name, java_class("byte[]")(at))
-        deadline = time.monotonic() + 30
-        while len(admin.getRegions(name)) == regions or not admin.isTableAvailable(name):
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        wait_until(lambda: len(admin.getRegions(name)) > regions or None, 30)
+        assert wait_until(lambda: admin.isTableAvailable(name) or None, 30)

@@ -60,7 +60,7 @@ def test_a_package_of_its_own_brings_a_store(
     store = open_store("theirs:x", slots=2)
     assert store.url == "theirs:x"
     assert exists("THEIRS:x")
-    with pytest.raises(StoreError, match=r"one of belvedere:, memory:, .*theirs:"):
+    with pytest.raises(StoreError, match=r"one of belvedere:, hbase:, memory:, .*theirs:"):
         open_store("others:x")
 
 

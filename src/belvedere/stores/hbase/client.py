@@ -191,7 +191,7 @@ class Cells:
             self._client.call(self._java.apply, _bytes(_pack_cells(cells)))
 
     def _found(self, function: Callable[..., Any], *arguments: Any) -> list[Cell]:
-        packed = columns.unpack(memoryview(self._client.call(function, *arguments)))
+        packed = columns.unpack(bytes(self._client.call(function, *arguments)))
         row, family, qualifier, timestamp, kind, value = packed
         times = columns.numbers(timestamp).tolist()
         lists = (each.to_pylist() for each in (row, family, qualifier, value, kind))
@@ -209,7 +209,7 @@ class Records:
 
     def get(self, slot: int, keys: pa.BinaryArray, until: int) -> list[pa.BinaryArray]:
         packed = _bytes(columns.pack([keys]))
-        return columns.unpack(memoryview(self._client.call(self.java.get, slot, packed, until)))
+        return columns.unpack(bytes(self._client.call(self.java.get, slot, packed, until)))
 
     def scan(
         self,
@@ -299,7 +299,7 @@ def packed_keys(keys: pa.BinaryArray) -> Any:
 
 def _page(java: Any) -> Page:
     last = None if java.last is None else bytes(java.last)
-    found = [] if java.columns is None else columns.unpack(memoryview(java.columns))
+    found = [] if java.columns is None else columns.unpack(bytes(java.columns))
     return Page(found, last, int(java.prefix), int(java.counted))
 
 

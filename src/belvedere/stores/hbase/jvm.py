@@ -41,6 +41,7 @@ def java_class(name: str) -> Any:
 def _jpype() -> ModuleType:
     try:
         import jpype
+        import jpype.config
     except ImportError:
         raise StoreError(f"HBase needs a package that is not installed: {_INSTALL}") from None
     return jpype  # type: ignore[no-any-return]
@@ -51,6 +52,9 @@ def _start(jpype: ModuleType) -> None:
     if not jpype.isJVMStarted():
         classes = [jars.own(jars.CLIENT), jars.own(jars.SERVER)]
         classes += sorted(jars.fetched("client").glob("*.jar"))
+        # At exit the JVM is shut down, which ends the threads in which it enters Python, but what
+        # belongs to it is not freed: objects that Python collects last may still refer to it.
+        jpype.config.free_resources = False
         try:
             jpype.startJVM(*_OPTIONS, classpath=[str(jar) for jar in classes], convertStrings=False)
         except jpype.JVMNotFoundException as error:

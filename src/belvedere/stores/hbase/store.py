@@ -11,6 +11,7 @@ import json
 import os
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -25,6 +26,7 @@ from belvedere.stores.hbase.faults import TableGone
 from belvedere.stores.hbase.forms import OneCell
 from belvedere.stores.hbase.shard import LONGEST_KEY
 from belvedere.stores.hbase.state import HBaseState
+from belvedere.stores.hbase.sweep import Sweeper
 from belvedere.stores.hbase.tables import Registry
 from belvedere.stores.hbase.url import Address, check_slots, parse
 
@@ -85,7 +87,7 @@ class HBaseStore:
             raise
 
     @property
-    def sweeper(self) -> Any:
+    def sweeper(self) -> Sweeper:
         return self._tables.sweeper
 
     def look_after(self, deadline: float) -> list[str]:
@@ -169,8 +171,15 @@ def _read_format(client: Client, namespace: str) -> dict[str, Any] | None:
 
 def _create(client: Client, namespace: str, slots: int) -> None:
     client.tables.create_namespace(namespace)
-    client.tables.create(f"{namespace}:{_CATALOG}", {**catalog.FAMILIES, tables.FAMILY: 1})
-    client.tables.create_state(f"{namespace}:{tables.STATE}", OneCell().family, slots, slots)
+    families = {**catalog.FAMILIES, tables.FAMILY: 1}
+    state = (f"{namespace}:{tables.STATE}", OneCell().family, slots, slots)
+    with ThreadPoolExecutor(2) as both:
+        made = [
+            both.submit(client.tables.create, f"{namespace}:{_CATALOG}", families),
+            both.submit(client.tables.create_state, *state),
+        ]
+        for each in made:
+            each.result()
     value = json.dumps({"format": FORMAT, "slots": slots}).encode()
     cell = Cell(_ROW, _FAMILY, _QUALIFIER, 1, value)
     client.cells(f"{namespace}:{_CATALOG}").change(_ROW, _FAMILY, _QUALIFIER, None, [cell])
