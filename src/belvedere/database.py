@@ -75,8 +75,6 @@ class Database:
         self._spark, self._runner = spark, runner
         self._cache = CatalogCache(self.store)
         self._pipelines: list[Pipeline] = []
-        self._token: Vector | None = None
-        self._timeout = 30.0
 
     # ---- tables, views, SQL
 
@@ -103,11 +101,11 @@ class Database:
         return Table(
             self.store,
             self.state().table(_name("table", name)),
-            self.wrote if self._token is not None else None,
+            self.wrote if self.is_session else None,
         )
 
     def view(self, name: str) -> View:
-        before = self.await_session if self._token is not None else None
+        before = self.await_session if self.is_session else None
         return View(self.store, self._cache, _name("view", name), lambda: self.spark, before)
 
     def state(self) -> CatalogState:
@@ -223,25 +221,18 @@ class Database:
         longer raises Timeout.
         """
         check_seconds("timeout", timeout)
-        inner = Database.__new__(Database)
-        inner.__dict__.update(self.__dict__)
-        inner._token, inner._timeout = Vector(), timeout
-        yield inner
+        yield _Session(self, timeout)
 
     @property
     def is_session(self) -> bool:
         """Whether reads of views may have to wait for writes."""
-        return self._token is not None
+        return False
 
     def wrote(self, position: Vector) -> None:
         """Note a write of this session."""
-        if self._token is not None:
-            self._token = self._token.merge(position)
 
     def await_session(self) -> None:
         """Wait until the views contain what this session wrote."""
-        if self._token:
-            await_token(self.store, self._token, self._timeout)
 
     # ---- looking after it
 
@@ -287,6 +278,38 @@ class Database:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+class _Session(Database):
+    """The same database for one reader and writer, who remembers what he wrote.
+
+    Store, catalog and pipelines are shared; Spark and the runner are those of the database, whoever
+    needs them first.
+    """
+
+    def __init__(self, outer: Database, timeout: float) -> None:
+        self._outer, self._timeout, self._token = outer, timeout, Vector()
+        self.store, self._cache = outer.store, outer._cache
+        self.master, self.spark_conf = outer.master, outer.spark_conf
+        self._pipelines = outer._pipelines
+
+    @property
+    def spark(self) -> SparkSession:
+        return self._outer.spark
+
+    def _coordinator(self, settings: Settings) -> Coordinator:
+        return self._outer._coordinator(settings)
+
+    @property
+    def is_session(self) -> bool:
+        return True
+
+    def wrote(self, position: Vector) -> None:
+        self._token = self._token.merge(position)
+
+    def await_session(self) -> None:
+        if self._token:
+            await_token(self.store, self._token, self._timeout)
 
 
 def _name(kind: str, name: object) -> str:
