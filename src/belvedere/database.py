@@ -27,7 +27,7 @@ from belvedere.readers.waiting import check_seconds, wait_until
 from belvedere.spark.choices import check_conf, check_master
 from belvedere.stores.registry import open_store
 from belvedere.table import Table
-from belvedere.types import Vector
+from belvedere.types import Epoch, Vector
 from belvedere.view import View
 
 # SQL and the pipeline are loaded by the calls that need them: a program that reads and writes rows
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from belvedere.epochs.handle import Pipeline
     from belvedere.epochs.settings import Settings
     from belvedere.epochs.verify import Verification
+    from belvedere.prepared import PreparedStatements
     from belvedere.result import Result
     from belvedere.status import Status
 
@@ -75,6 +76,7 @@ class Database:
         self._spark, self._runner = spark, runner
         self._cache = CatalogCache(self.store)
         self._pipelines: list[Pipeline] = []
+        self.prepared: PreparedStatements = {}
 
     # ---- tables, views, SQL
 
@@ -87,7 +89,9 @@ class Database:
         from belvedere.sql.dialect import split
         from belvedere.sql.parameters import check_parameters
 
-        answer: Result | None = None
+        answer: Result | None = statements.repeat(self, text, params)
+        if answer is not None:
+            return answer
         values, parts = check_parameters(params), split(text)
         if values is not None and len(parts) > 1:
             raise SqlError(f"parameters are for one statement, and this text has {len(parts)}")
@@ -110,6 +114,11 @@ class Database:
 
     def state(self) -> CatalogState:
         return self._cache.state()
+
+    def committed(self) -> tuple[Epoch, CatalogState]:
+        """The committed epoch, and definitions as new as it."""
+        _, epoch, state = self._cache.current()
+        return epoch, state
 
     # ---- keeping views up to date
 
@@ -291,7 +300,7 @@ class _Session(Database):
         self._outer, self._timeout, self._token = outer, timeout, Vector()
         self.store, self._cache = outer.store, outer._cache
         self.master, self.spark_conf = outer.master, outer.spark_conf
-        self._pipelines = outer._pipelines
+        self.prepared, self._pipelines = outer.prepared, outer._pipelines
 
     @property
     def spark(self) -> SparkSession:
