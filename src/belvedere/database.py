@@ -26,7 +26,7 @@ from belvedere.readers.session import await_token
 from belvedere.spark.choices import check_conf, check_master
 from belvedere.stores.registry import open_store
 from belvedere.table import Table
-from belvedere.types import Vector
+from belvedere.types import Epoch, Vector
 from belvedere.view import View
 from belvedere.waiting import check_seconds, wait_until
 
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from belvedere.epochs.handle import Pipeline
     from belvedere.epochs.settings import Settings
     from belvedere.epochs.verify import Verification
+    from belvedere.prepared import PreparedStatements
     from belvedere.result import Result
     from belvedere.status import Status
 
@@ -75,9 +76,7 @@ class Database:
         self._spark, self._runner = spark, runner
         self._cache = CatalogCache(self.store)
         self._pipelines: list[Pipeline] = []
-        self._token: Vector | None = None
-        self._unplaced = False  # whether this session wrote what has no known position
-        self._timeout = 30.0
+        self.prepared: PreparedStatements = {}
 
     # ---- tables, views, SQL
 
@@ -90,7 +89,9 @@ class Database:
         from belvedere.sql.dialect import split
         from belvedere.sql.parameters import check_parameters
 
-        answer: Result | None = None
+        answer: Result | None = statements.repeat(self, text, params)
+        if answer is not None:
+            return answer
         values, parts = check_parameters(params), split(text)
         if values is not None and len(parts) > 1:
             raise SqlError(f"parameters are for one statement, and this text has {len(parts)}")
@@ -104,15 +105,20 @@ class Database:
         return Table(
             self.store,
             self.state().table(_name("table", name)),
-            self.wrote if self._token is not None else None,
+            self.wrote if self.is_session else None,
         )
 
     def view(self, name: str) -> View:
-        before = self.await_session if self._token is not None else None
+        before = self.await_session if self.is_session else None
         return View(self.store, self._cache, _name("view", name), lambda: self.spark, before)
 
     def state(self) -> CatalogState:
         return self._cache.state()
+
+    def committed(self) -> tuple[Epoch, CatalogState]:
+        """The committed epoch, and definitions as new as it."""
+        _, epoch, state = self._cache.current()
+        return epoch, state
 
     # ---- keeping views up to date
 
@@ -224,32 +230,20 @@ class Database:
         longer raises Timeout.
         """
         check_seconds("timeout", timeout)
-        inner = Database.__new__(Database)
-        inner.__dict__.update(self.__dict__)
-        inner._token, inner._timeout = Vector(), timeout
-        yield inner
+        yield _Session(self, timeout)
 
     @property
     def is_session(self) -> bool:
         """Whether reads of views may have to wait for writes."""
-        return self._token is not None
+        return False
 
     def wrote(self, position: Vector | None = None) -> None:
         """Note a write of this session, or of another client of a foreign table that the next read
         shall contain.
         """
-        if self._token is not None:
-            self._token = self._token.merge(position or Vector())
-            self._unplaced = self._unplaced or not position
 
     def await_session(self) -> None:
         """Wait until the views contain what this session wrote."""
-        if self._token is not None and self._unplaced:
-            # one barrier for all writes whose positions nobody knows
-            self._token = self._token.merge(self.store.base.barrier())
-            self._unplaced = False
-        if self._token:
-            await_token(self.store, self._token, self._timeout)
 
     # ---- looking after it
 
@@ -297,6 +291,44 @@ class Database:
         self.close()
 
 
+class _Session(Database):
+    """The same database for one reader and writer, who remembers what he wrote.
+
+    Store, catalog and pipelines are shared; Spark and the runner are those of the database, whoever
+    needs them first.
+    """
+
+    def __init__(self, outer: Database, timeout: float) -> None:
+        self._outer, self._timeout, self._token = outer, timeout, Vector()
+        self._unplaced = False  # whether something was written whose position is not known
+        self.store, self._cache = outer.store, outer._cache
+        self.master, self.spark_conf = outer.master, outer.spark_conf
+        self.prepared, self._pipelines = outer.prepared, outer._pipelines
+
+    @property
+    def spark(self) -> SparkSession:
+        return self._outer.spark
+
+    def _coordinator(self, settings: Settings) -> Coordinator:
+        return self._outer._coordinator(settings)
+
+    @property
+    def is_session(self) -> bool:
+        return True
+
+    def wrote(self, position: Vector | None = None) -> None:
+        self._token = self._token.merge(position or Vector())
+        self._unplaced = self._unplaced or not position
+
+    def await_session(self) -> None:
+        if self._unplaced:
+            # one barrier for all writes whose positions nobody knows
+            self._token = self._token.merge(self.store.base.barrier())
+            self._unplaced = False
+        if self._token:
+            await_token(self.store, self._token, self._timeout)
+
+
 def _name(kind: str, name: object) -> str:
     if not isinstance(name, str):
         raise CatalogError(f"the name of a {kind} is text: pass a str, not {type(name).__name__}")
@@ -310,7 +342,8 @@ def _settings(max_rows: int | None) -> Settings:
 
 
 def open(url: str | os.PathLike[str], **options: Any) -> Database:
-    """Open a database: a directory (the embedded store), `belvedere:PATH`, or `memory:`.
+    """Open a database: a directory (the embedded store), `belvedere:PATH`,
+    `hbase://zookeeper:2181/namespace?capture=DIRECTORY`, or `memory:`.
 
     Options: `spark` (a SparkSession), or `master` and `spark_conf` (settings, as in
     {"spark.driver.memory": "4g"}) for a session of our own, and those of the store, for the

@@ -16,14 +16,17 @@ from belvedere.catalog import pins
 from belvedere.catalog.state import CatalogState
 from belvedere.encoding.ranges import EVERYTHING, Ranges
 from belvedere.epochs.verify import table_frame
-from belvedere.errors import SqlError
+from belvedere.errors import Damaged, SqlError, Stale
+from belvedere.prepared import keep_prepared, prepare
 from belvedere.preview import SHOWN, as_text, preview
 from belvedere.readers.base_rows import table_rows
 from belvedere.readers.cut import Cut, at_cut, in_cut
 from belvedere.readers.keyed import keyed_of, read_at, readable_view
+from belvedere.readers.lookups import Bound, RowLookup, has_single_rows
 from belvedere.readers.ranges import LARGEST
 from belvedere.spark.frames import view_frame
 from belvedere.sql import query
+from belvedere.sql.dialect import written
 from belvedere.sql.parameters import Values
 from belvedere.sql.rename import renamed
 from belvedere.types import Schema
@@ -95,17 +98,44 @@ class Query(Result):
         }
 
     def to_arrow(self) -> pa.Table:
-        """The answer as an Arrow table, computed by DuckDB with Spark's types and rules.
+        """The answer as an Arrow table, with Spark's types and rules.
 
         Of the relations only those keys are read that its conditions leave, and with a LIMIT only
-        as much as gives enough rows.
+        as much as gives enough rows. Where nothing is to compute, that is all; else DuckDB does it.
         """
-        plan = self._plan()
+        found = self._read()
+        return self._answer(self._plan()) if found is None else found
+
+    def _read(self) -> pa.Table | None:
+        """The answer of a query that only reads; None if there is something to compute."""
+        state = self._db.state()
+        direct = query.direct(self._statement, self._keyed(state))
+        if direct is None:
+            return None
+        found = self._look_up(direct, state) if direct.key is not None else None
+        return self._answer(_Reading(direct)) if found is None else found
+
+    def _look_up(self, direct: query.Direct, state: CatalogState) -> pa.Table | None:
+        """The row under the only key, if it can be read by itself; the next time without a plan."""
+        if not has_single_rows(state, direct.relation):
+            return None
+        lookup = RowLookup(self._db.store, state, direct.relation, direct.columns, direct.schema)
+        assert direct.key is not None
+        self._prepare(direct, lookup)
+        return _found(self._db, lookup, direct.key)
+
+    def _prepare(self, direct: query.Direct, lookup: RowLookup) -> None:
+        places = query.parameters_of_key(self._statement, direct) if self._values else None
+        prepared = prepare(direct, lookup, places, len(self._values or ())) if places else None
+        if prepared is not None:
+            keep_prepared(self._db, written(self._statement), prepared)
+
+    def _answer(self, plan: _Plan | _Reading) -> Any:
         if not self._reads_views():
             return self._now(plan)
         self._db.await_session()
 
-        def answer(cut: Cut) -> pa.Table:
+        def answer(cut: Cut) -> pa.Table | None:
             return plan.answer(partial(read_at, cut), cut.state)
 
         if plan.is_narrow and not self._db.store.read_only:
@@ -118,11 +148,13 @@ class Query(Result):
         first = query.first_rows(self._statement)
         if first is not None and first.skipped:
             translated = query.translate(first.query, self._schemas)
-        state = self._db.state()
-        keyed = {name: keyed_of(state.relation(name)) for name in self._schemas}
+        keyed = self._keyed(self._db.state())
         return _Plan(translated, keyed, query.ranges_in(self._statement, keyed), first)
 
-    def _now(self, plan: _Plan) -> pa.Table:
+    def _keyed(self, state: CatalogState) -> dict[str, query.Keyed]:
+        return {name: keyed_of(state.relation(name)) for name in self._schemas}
+
+    def _now(self, plan: _Plan | _Reading) -> Any:
         """The answer from tables as they are."""
         state = self._db.state()
 
@@ -130,7 +162,7 @@ class Query(Result):
             return table_rows(snapshot, state.table(name), ranges, size)
 
         with self._db.store.base.snapshot() as snapshot:
-            if plan.first is not None:
+            if isinstance(plan, _Reading) or plan.first is not None:
                 return plan.answer(read, state)
             tables = plan.load(read, state)
         return query.run(plan.translated, tables)
@@ -163,8 +195,63 @@ class Query(Result):
         return any(name in views for name in self._schemas)
 
 
+class Lookup(Result):
+    """A SELECT of the row under a key, which needs no plan; `planned` gives the query itself."""
+
+    def __init__(
+        self, db: Database, lookup: RowLookup, key: Bound, planned: Callable[[], Result]
+    ) -> None:
+        self._db, self._lookup, self._key, self._planned = db, lookup, key, planned
+
+    def to_arrow(self) -> pa.Table:
+        found = _found(self._db, self._lookup, self._key)
+        return self._planned().to_arrow() if found is None else found
+
+    def to_spark(self, hold: float = 600.0) -> DataFrame:
+        planned = self._planned()
+        assert isinstance(planned, Query)
+        return planned.to_spark(hold)
+
+    def __repr__(self) -> str:
+        return repr(self._planned())
+
+
+def _found(db: Database, lookup: RowLookup, key: Bound) -> pa.Table | None:
+    """The row as an answer; None if it has to be read in another way, which says what is wrong."""
+    if lookup.is_view:
+        db.await_session()
+    epoch, state = db.committed()
+    if state is not lookup.state:
+        return None
+    try:
+        return lookup.read(key, epoch)
+    except (Stale, Damaged):
+        return None
+
+
 # rows of a relation by its name, whose keys are in some ranges, in batches that begin with a size
 Read: TypeAlias = "Callable[[str, Ranges, int], Iterator[pa.Table]]"
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """A query whose answer is what is read."""
+
+    direct: query.Direct
+
+    @property
+    def is_narrow(self) -> bool:
+        return True
+
+    def answer(self, read: Read, state: CatalogState) -> pa.Table | None:
+        """None if the relation was replaced since by another one."""
+        direct = self.direct
+        if keyed_of(state.relation(direct.relation)) != direct.keyed:
+            return None
+        empty = direct.keyed.schema.arrow.empty_table()
+        found = pa.concat_tables([empty, *read(direct.relation, direct.ranges, LARGEST)])
+        columns = [found.column(name) for name in direct.columns]
+        return pa.table(columns, schema=direct.schema.arrow).slice(0, direct.count)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,14 +11,14 @@ from itertools import accumulate, pairwise
 from typing import Any, TypeAlias
 
 from belvedere.catalog.definitions import TableDefinition
-from belvedere.encoding import dict_decoder, prefix_range, too_long
+from belvedere.encoding import prefix_range, too_long
 from belvedere.encoding.one_row import DictDecoder
 from belvedere.errors import Damaged, Dropped, SchemaError, StoreFull, TooLarge
 from belvedere.input.rows import check_names, to_arrow, to_mask
 from belvedere.input.values import plain
 from belvedere.libraries import pa, pc
 from belvedere.readers.base_rows import codecs, decode_rows
-from belvedere.readers.rows import check_limit, key_tuple
+from belvedere.readers.rows import check_limit, key_tuple, row_decoder
 from belvedere.stores.base import Store
 from belvedere.types import Key, Row, Schema, Vector
 
@@ -47,12 +47,7 @@ class Table:
 
     @cached_property
     def _decode_one(self) -> DictDecoder:
-        key, values = self.schema.key, self._value_names
-        columns = (
-            (name, name in key, (key if name in key else values).index(name))
-            for name in self.schema.names
-        )
-        return dict_decoder(self._rows.types, tuple(columns))
+        return row_decoder(self.schema)
 
     def __repr__(self) -> str:
         return f"<Table {self.name} of {self._store.url}>"

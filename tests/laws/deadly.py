@@ -27,7 +27,7 @@ class Deadly:
             store.rest,
         )
         self.slots, self.read_only = store.state.slots, store.read_only
-        self.foreign = store.foreign
+        self.foreign, self.capabilities = store.foreign, store.capabilities
         self.commits_left, self.after = math.inf, False
 
     def __getattr__(self, name: str) -> Any:

@@ -42,6 +42,22 @@ class Counting:
             self._counter.rows += len(keys)
             yield keys, values
 
+    def get(self, table: int, key: bytes) -> Any:
+        value = self._inner.get(table, key)
+        self._counter.rows += value is not None
+        return value
+
+    def getter(self, table: int) -> Any:
+        get = self._inner.getter(table)
+
+        def counted_get(slot: int, epoch: int, key: bytes) -> Any:
+            value = get(slot, epoch, key)
+            self._counter.slots.add(slot)
+            self._counter.rows += value is not None
+            return value
+
+        return counted_get
+
     def get_many(self, table: int, keys: Any) -> Any:
         values = self._inner.get_many(table, keys)
         self._counter.rows += len(values) - values.null_count

@@ -51,7 +51,7 @@ def create_view(
         )
         if not wanted:
             return False
-        planned = plan_view(select, key, *sight)
+        planned = plan_view(select, key, *sight, store.capabilities.longest_key)
         view = ViewDefinition(0, name, select, tuple(key), consistency, planned, time.time())
         if store.catalog.transact(partial(_request, view=view, version=version)):
             return True

@@ -10,8 +10,10 @@ than what is wanted, never less.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import TypeAlias
 
 from belvedere.encoding.one_key import NULL, VALUE
@@ -75,6 +77,17 @@ def intersect(some: Spans, others: Spans) -> Spans:
     return tuple(found)
 
 
+def union(spans: Iterable[Span]) -> Spans:
+    """What is in any of them; spans that overlap become one."""
+    found: list[Span] = []
+    for each in in_order(spans):
+        if found and each.low < found[-1].high:
+            found[-1] = Span(found[-1].low, max(found[-1].high, each.high))
+        else:
+            found.append(each)
+    return tuple(found)
+
+
 @dataclass(frozen=True, slots=True)
 class KeyRange:
     """Keys with low <= key < high; `bound` are the encodings of the first columns if all these keys
@@ -115,6 +128,15 @@ def ranges_of(columns: Sequence[Spans | None]) -> Ranges:
     if found == [()]:
         return EVERYTHING
     return tuple(KeyRange(bound, b"".join(bound), b"".join(bound) + _AFTER) for bound in found)
+
+
+def says_all(columns: Sequence[Spans | None]) -> bool:
+    """Whether `ranges_of` these spans has no key beside those whose columns are in them."""
+    given = [spans for spans in columns if spans is not None]
+    is_prefix = None not in columns[: len(given)]
+    counts = accumulate(map(len, given), operator.mul)
+    single = all(span.is_point for spans in given[:-1] for span in spans)
+    return is_prefix and single and all(count <= MOST for count in counts)
 
 
 def unite(ranges: Iterable[KeyRange]) -> Ranges:

@@ -46,7 +46,7 @@ def raw_string(node: exp.RawString, lower: Lower) -> Typed:
 
 
 def text(value: str) -> Typed:
-    return Typed(text_sql(value), STRING, nullable=False, literal=value)
+    return Typed(text_sql(value), STRING, nullable=False, literal=value, constant=value)
 
 
 def number(digits: str) -> Typed:
@@ -63,25 +63,26 @@ def number(digits: str) -> Typed:
         return decimal_literal(digits)
     value = int(digits)
     kind = INT if -(2**31) <= value < 2**31 else BIGINT if -_HUGE <= value < _HUGE else None
-    return (
-        decimal_literal(digits)
-        if kind is None
-        else Typed(f"CAST({value} AS {kind.duckdb})", kind, nullable=False, literal=value)
-    )
+    if kind is None:
+        return decimal_literal(digits)
+    sql = f"CAST({value} AS {kind.duckdb})"
+    return Typed(sql, kind, nullable=False, literal=value, constant=value)
 
 
 def _double(digits: str) -> Typed:
-    if float(digits) in (float("inf"), float("-inf")):
+    value = float(digits)
+    if value in (float("inf"), float("-inf")):
         raise SqlError(f"the number {digits} is beyond the range of a double")
-    return Typed(
-        f"CAST('{digits}' AS DOUBLE)", DOUBLE, nullable=False, literal=Decimal(repr(float(digits)))
-    )
+    literal = Decimal(repr(value))
+    sql = f"CAST('{digits}' AS DOUBLE)"
+    return Typed(sql, DOUBLE, nullable=False, literal=literal, constant=value)
 
 
 def decimal_literal(digits: str) -> Typed:
     value = Decimal(digits)
     kind = decimal_of(value)
-    return Typed(f"CAST('{value:f}' AS {kind.duckdb})", kind, nullable=False, literal=value)
+    sql = f"CAST('{value:f}' AS {kind.duckdb})"
+    return Typed(sql, kind, nullable=False, literal=value, constant=value)
 
 
 def decimal_of(value: Decimal) -> SqlType:
@@ -97,7 +98,8 @@ def decimal_of(value: Decimal) -> SqlType:
 
 @lowers(exp.Boolean)
 def boolean(node: exp.Boolean, lower: Lower) -> Typed:
-    return Typed("TRUE" if node.this else "FALSE", BOOLEAN, nullable=False)
+    value = bool(node.this)
+    return Typed("TRUE" if value else "FALSE", BOOLEAN, nullable=False, constant=value)
 
 
 @lowers(exp.Null, args="")
@@ -108,9 +110,8 @@ def null(node: exp.Null, lower: Lower) -> Typed:
 @lowers(exp.HexString)
 def binary(node: exp.HexString, lower: Lower) -> Typed:
     digits = str(node.this)
-    return Typed(
-        f"unhex('{digits if len(digits) % 2 == 0 else '0' + digits}')", BINARY, nullable=False
-    )
+    even = digits if len(digits) % 2 == 0 else f"0{digits}"
+    return Typed(f"unhex('{even}')", BINARY, nullable=False, constant=bytes.fromhex(even))
 
 
 def date_literal(value: str) -> Typed:
@@ -121,7 +122,7 @@ def date_literal(value: str) -> Typed:
         day = None
     if day is None:
         raise _unread("date", value, "yyyy-mm-dd")
-    return Typed(f"DATE '{day.isoformat()}'", DATE, nullable=False)
+    return Typed(f"DATE '{day.isoformat()}'", DATE, nullable=False, constant=day)
 
 
 def timestamp_literal(value: str) -> Typed:
@@ -132,7 +133,8 @@ def timestamp_literal(value: str) -> Typed:
     if instant is None:
         raise _unread("timestamp", value, "yyyy-mm-dd hh:mm:ss[.ffffff][+hh:mm]")
     micros = (instant - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
-    return Typed(f"make_timestamptz(CAST({micros} AS BIGINT))", TIMESTAMP, nullable=False)
+    sql = f"make_timestamptz(CAST({micros} AS BIGINT))"
+    return Typed(sql, TIMESTAMP, nullable=False, constant=instant)
 
 
 def _instant(value: str) -> datetime | None:

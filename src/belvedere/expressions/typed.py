@@ -6,6 +6,7 @@ import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import Any
 
 from sqlglot import exp
 
@@ -19,7 +20,8 @@ class Typed:
     """DuckDB text of an expression, already of the DuckDB type of `type`.
 
     `type` is None for the untyped NULL. `raises` means: evaluation may fail for some row.
-    `literal` is the constant's value where rules must know it (patterns, units, digits).
+    `literal` is the constant's value where rules must know it (patterns, units, digits). `constant`
+    is the Python value of a literal of any type, as its column would have it.
     """
 
     sql: str
@@ -27,6 +29,7 @@ class Typed:
     raises: bool = False
     nullable: bool = True
     literal: str | int | Decimal | None = None
+    constant: Any = None
 
     @property
     def is_null(self) -> bool:

@@ -6,7 +6,7 @@ names of registered classes and of their fields are a format: they stay.
 
 from __future__ import annotations
 
-from dataclasses import fields, is_dataclass
+from dataclasses import Field, fields, is_dataclass
 from typing import Any, TypeVar
 
 from belvedere.errors import StoreError
@@ -58,11 +58,18 @@ def to_json(value: Any) -> Any:
     if is_dataclass(value):
         return {
             "is": type(value).__name__,
-            **{f.name: to_json(getattr(value, f.name)) for f in fields(value)},
+            **{
+                f.name: to_json(getattr(value, f.name)) for f in fields(value) if _is_kept(value, f)
+            },
         }
     if isinstance(value, tuple):
         return [to_json(v) for v in value]
     return value
+
+
+def _is_kept(value: Any, each: Field[Any]) -> bool:
+    """Whether a field is written: one that came later only if it says something."""
+    return not each.metadata.get("came_later") or getattr(value, each.name) != each.default
 
 
 def from_json(value: Any) -> Any:

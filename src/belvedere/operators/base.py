@@ -43,6 +43,9 @@ NewId: TypeAlias = Callable[[], TableId]
 Applied: TypeAlias = "tuple[pa.Table, pa.Table | None]"  # changes, and error rows if there are any
 # metadata of a field that holds words of a user, which do not make two operators different
 USERS_WORDS: Mapping[str, bool] = {"users_words": True}
+# metadata of a field that came later: while it has its default it is not written, so that stored
+# definitions stay as they are, also for programs that do not know it
+CAME_LATER: Mapping[str, bool] = {"came_later": True}
 
 
 def columns(count: int) -> list[str]:

@@ -5,8 +5,8 @@
 Linear and stateless: a change of the input is a change of the output. Cost: O(|dA|), one DuckDB
 query per batch for what is computed; columns that are only passed on are not touched. A row whose
 expression raises becomes an error row (rule R9), with the weight of its change, so the retraction
-of the row takes the error back. The same happens to a row whose record key would be longer than a
-store allows: `keys` names the outputs that form such keys.
+of the row takes the error back. The same happens to a row whose record key would be longer than the
+store allows, which is `longest_key`: `keys` names the outputs that form such keys.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from belvedere.encoding import MAX_KEY, KeyCodec, too_long
 from belvedere.evaluation import evaluate
 from belvedere.libraries import duckdb, np, npt, pa, pc
 from belvedere.operators.base import (
+    CAME_LATER,
     ID,
     USERS_WORDS,
     WEIGHT,
@@ -83,6 +84,7 @@ class Select(Stateless):
     keys: tuple[tuple[int, ...], ...] = ()
     # of a branch of UNION ALL: a byte before the identity, so that branches stay apart
     tag: int = -1
+    longest_key: int = field(default=MAX_KEY, metadata=CAME_LATER)
 
     @property
     def expressions(self) -> tuple[Expression, ...]:
@@ -105,7 +107,7 @@ class Select(Stateless):
     def describe(self, number: int) -> str:
         if number < len(self.expressions):
             return self.expressions[number].text
-        return f"the key of this row is longer than {MAX_KEY} bytes"
+        return f"the key of this row is longer than {self.longest_key} bytes"
 
     def explain(self, words: Wording) -> str:
         condition = f"{words.condition} {self.condition.text}; " if self.condition else ""
@@ -180,7 +182,7 @@ class Select(Stateless):
     ) -> pa.Table:
         if self._surely_fits(table, key):
             return table
-        bad = too_long(self._record_keys(table, key))
+        bad = too_long(self._record_keys(table, key), self.longest_key)
         rows = table.filter(bad)
         if rows.num_rows:
             failures.append(self._long_key_errors(rows))
@@ -192,7 +194,7 @@ class Select(Stateless):
         """
         texts = [ID if i == IDENTITY else f"c{i}" for i in key if self._is_text(i)]
         longest = sum(pc.max(pc.binary_length(table.column(name))).as_py() or 0 for name in texts)
-        return bool(2 * longest + _KEY_OVERHEAD * len(key) <= MAX_KEY)
+        return bool(2 * longest + _KEY_OVERHEAD * len(key) <= self.longest_key)
 
     def _is_text(self, column: int) -> bool:
         return column == IDENTITY or self.outputs[column].type.name in ("string", "binary")

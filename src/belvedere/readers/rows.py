@@ -14,6 +14,7 @@ from typing import Any
 
 from belvedere.catalog.definitions import ViewDefinition
 from belvedere.encoding import KeyCodec, RowCodec, dict_decoder
+from belvedere.encoding.one_row import DictDecoder
 from belvedere.errors import Damaged, SchemaError
 from belvedere.libraries import np, pa
 from belvedere.operators.base import ViewTable
@@ -155,6 +156,16 @@ class ViewRows:
         if self.values is None:  # the value may hold columns that the view does not show
             return lambda key, _: {name: key[place] for name, _, place in columns}
         return dict_decoder(self.values.types, columns)
+
+
+def row_decoder(schema: Schema) -> DictDecoder:
+    """One row of a table from its key values and its record."""
+    values = tuple(column.name for column in schema.value_columns)
+    columns = tuple(
+        (name, name in schema.key, (schema.key if name in schema.key else values).index(name))
+        for name in schema.names
+    )
+    return dict_decoder(tuple(column.type for column in schema.value_columns), columns)
 
 
 def key_tuple(key: Key) -> tuple[Any, ...]:

@@ -30,8 +30,10 @@ from belvedere.sql.dialect import TokenType, words_of
 
 Parameters: TypeAlias = Sequence[Any] | Mapping[str, Any]
 Values: TypeAlias = list[Any] | dict[str, Any]  # of Python's own kinds
+Place: TypeAlias = int | str  # of a parameter's value in those that are given
 
 _NAMES = (exp.Table, exp.TableAlias, exp.Schema, exp.DataType, exp.DataTypeParam, exp.Dot)
+_GIVEN = "parameter"
 _TYPES = "None, bool, int, float, str, bytes, Decimal, date or datetime"
 
 
@@ -76,7 +78,8 @@ def bind(statement: exp.Expr, given: Parameters | None) -> Values | None:
     values = _values(parameters, given)
     plain = {word: plain_value(value, word) for word, value in values.items()}
     for number, parameter in enumerate(parameters, 1):
-        _replace(parameter, plain[_word(parameter, number)])
+        place = _name(parameter) or number - 1
+        _replace(parameter, plain[_word(parameter, number)], place)
     if given is None:
         return None
     if isinstance(given, Mapping):
@@ -237,8 +240,15 @@ def _instant(value: datetime, word: str) -> datetime:
         raise SqlError(f"{word} is not within the years 1 to 9999 in UTC") from None
 
 
-def _replace(parameter: exp.Placeholder, value: Any) -> None:
+def place_of(node: exp.Expr) -> Place | None:
+    """Which parameter stood where there is a literal now, if one did."""
+    place: Place | None = node.meta.get(_GIVEN)
+    return place
+
+
+def _replace(parameter: exp.Placeholder, value: Any, place: Place) -> None:
     literal = literal_of(value)
+    literal.meta[_GIVEN] = place
     # a cast of a plain literal is the notation of some literals, which have rules of their own
     is_cast = isinstance(parameter.parent, exp.Cast)
     parameter.replace(exp.Paren(this=literal) if is_cast else literal)

@@ -19,12 +19,14 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
+from belvedere.encoding import MAX_KEY
 from belvedere.errors import SqlError
 from belvedere.expressions import with_room
 from belvedere.sql.dialect import parse, sql_of
 from belvedere.sql.front.values import reword
 from belvedere.sql.names import quoted_in
 from belvedere.sql.plan.context import Context
+from belvedere.sql.plan.nodes import Nodes
 from belvedere.sql.plan.queries import answer
 from belvedere.sql.plan.refusal import VIEW
 from belvedere.sql.plan.selects import plan_parentheses
@@ -38,14 +40,20 @@ __all__ = ["PlannedView", "TableInfo", "ViewInfo", "condition_of", "expression_o
 
 @with_room
 def plan_view(
-    select: str, key: Sequence[str], tables: Sequence[TableInfo], views: Sequence[ViewInfo] = ()
+    select: str,
+    key: Sequence[str],
+    tables: Sequence[TableInfo],
+    views: Sequence[ViewInfo] = (),
+    longest_key: int = MAX_KEY,
 ) -> PlannedView:
+    """`longest_key` is what the store takes (`Capabilities.longest_key`)."""
     query = parse(select)
     context = Context(
         {t.name.lower(): t for t in tables},
         {v.name.lower(): v for v in views},
         answer,
         plan_parentheses,
+        Nodes(longest_key),
     )
     try:
         check(query, VIEW)

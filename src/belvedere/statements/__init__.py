@@ -10,18 +10,20 @@ result.
     refresh.py     REFRESH
     refusal.py     what INSERT, UPDATE and DELETE refuse, in their words
 
-A SELECT is `result.Query`.
+A SELECT is `result.Query`, or `result.Lookup` if it was planned before.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from sqlglot import exp
 
 from belvedere.errors import SqlError
-from belvedere.result import Query, Result
+from belvedere.prepared import find_prepared
+from belvedere.result import Lookup, Query, Result
 from belvedere.sql.dialect import Token, check_query_at, parse, query_start, words_of
 from belvedere.sql.parameters import Parameters, bind, refuse_parameters
 from belvedere.statements import create, drop, explain, insert, refresh, show, update
@@ -31,7 +33,7 @@ from belvedere.statements.show import create_text
 if TYPE_CHECKING:
     from belvedere.database import Database
 
-__all__ = ["cost", "create_text", "execute"]
+__all__ = ["cost", "create_text", "execute", "repeat"]
 
 _STATEMENTS = (
     "SELECT",
@@ -62,6 +64,16 @@ def execute(db: Database, text: str, params: Parameters | None = None) -> Result
     if isinstance(statement, exp.Query):
         return Query(db, statement, values)
     raise _not_understood(text, words)
+
+
+def repeat(db: Database, text: str, params: Parameters | None) -> Result | None:
+    """The answer to a statement that needs no plan any more, if it is one; see `prepared`."""
+    prepared = find_prepared(db, text)
+    key = prepared.key(params) if prepared is not None else None
+    if prepared is None or key is None:
+        return None
+    values = copy(params)  # the caller may change them before anybody asks for the answer
+    return Lookup(db, prepared.lookup, key, lambda: execute(db, text.strip(), values))
 
 
 def _not_understood(text: str, words: Sequence[Token]) -> SqlError:

@@ -13,6 +13,7 @@ from belvedere import explain as texts
 from belvedere.catalog.state import CatalogState
 from belvedere.cost import Cost, estimate
 from belvedere.cost.text import shown
+from belvedere.encoding import MAX_KEY
 from belvedere.errors import SqlError
 from belvedere.graph import bind, places
 from belvedere.result import Message
@@ -82,7 +83,7 @@ def _plan_text(db: Database, what: str) -> str:
             list(state.tables.values()),
             users(state, view.id) if view.bound else {},
         )
-    name, planned = try_plan(state, what)
+    name, planned = try_plan(state, what, db.store.capabilities.longest_key)
     return texts.explain(planned, name, list(state.tables.values()), users(state))
 
 
@@ -98,11 +99,11 @@ def cost(db: Database, what: str) -> Cost:
         if view.bound:
             return estimate(db.store, view.name, view.planned, tables, users(state, view.id))
         what = create_text(view)
-    name, planned = try_plan(state, what)
+    name, planned = try_plan(state, what, db.store.capabilities.longest_key)
     return estimate(db.store, name, planned, tables, users(state))
 
 
-def try_plan(state: CatalogState, what: str) -> tuple[str, PlannedView]:
+def try_plan(state: CatalogState, what: str, longest_key: int = MAX_KEY) -> tuple[str, PlannedView]:
     """The plan that a view would have, with the nodes that it would share; new nodes have negative
     ids.
     """
@@ -119,6 +120,7 @@ def try_plan(state: CatalogState, what: str) -> tuple[str, PlannedView]:
         view.key if view else (),
         [t.info for t in state.tables.values()],
         others,
+        longest_key,
     )
     existing = {n.id: n for v in state.definitions() for n in v.nodes}
     nodes = bind(planned.nodes, places(existing.values()), count(-1, -1).__next__)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import duckdb
 import pyarrow as pa
 import pytest
@@ -139,6 +141,16 @@ def test_a_key_that_is_too_long_is_an_error_of_its_row() -> None:
     assert found.column(ID).to_pylist() == [b"r1"]
     assert failed(errors) == [(b"r2", 1, 1)]
     assert "longer" in operator.describe(1)
+
+
+def test_how_long_a_key_may_be_is_the_stores_to_say() -> None:
+    text = "x" * (MAX_KEY - 1)
+    rows = changes(f"id | a int | s string\nr1 | 1 | {text}\nr2 | 2 | {text}x")
+    operator = replace(select("s", keys=((0,),)), longest_key=MAX_KEY + 1)
+    found, errors = operator.apply(rows)
+    assert found.column(ID).to_pylist() == [b"r1"]
+    assert failed(errors) == [(b"r2", 1, 1)]
+    assert operator.describe(1) == f"the key of this row is longer than {MAX_KEY + 1} bytes"
 
 
 def test_no_rows_give_no_rows_of_the_right_types() -> None:

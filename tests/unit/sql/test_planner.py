@@ -125,3 +125,37 @@ def test_the_text_of_having_is_what_the_user_wrote() -> None:
 def test_an_alias_in_group_by_gives_way_to_a_column_of_the_table() -> None:
     with pytest.raises(SqlError, match="must stand in GROUP BY"):
         plan("SELECT upper(kind) AS price, kind, count(*) AS n FROM lines GROUP BY price")
+
+
+@pytest.mark.parametrize(
+    "select",
+    [
+        "SELECT kind, order_id, line FROM lines",
+        "SELECT DISTINCT kind FROM lines",
+        "SELECT kind FROM lines INTERSECT SELECT order_id FROM lines",
+        "SELECT a.line, b.kind FROM lines AS a FULL JOIN lines AS b ON a.kind = b.order_id",
+    ],
+)
+def test_selects_refuse_keys_that_are_too_long_for_the_store(select: str) -> None:
+    tables = [TableInfo(1, "Lines", _LINES)]
+    plans = [plan_view(select, ("kind",), tables, longest_key=n) for n in (503, 32_000)]
+    checked = [
+        [
+            (n.operator.keys, n.operator.longest_key)
+            for n in p.nodes
+            if isinstance(n.operator, Select)
+        ]
+        for p in plans
+    ]
+    assert any(keys for keys, _ in checked[0])
+    assert checked[1] == [(keys, 32_000) for keys, _ in checked[0]]
+
+
+def test_a_key_that_always_fits_is_not_checked() -> None:
+    """Three fields of fixed width are 54 bytes at most, and a store may take fewer."""
+    columns = tuple(Column(name, BIGINT) for name in "abcd")
+    tables = [TableInfo(1, "t", Schema(columns, ("a",)))]
+    for longest, keys in ((503, ()), (40, ((0, 1, 2),))):
+        planned = plan_view("SELECT DISTINCT b, c, d FROM t", (), tables, longest_key=longest)
+        first = next(n.operator for n in planned.nodes if isinstance(n.operator, Select))
+        assert first.keys == keys

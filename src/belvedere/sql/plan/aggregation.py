@@ -18,7 +18,6 @@ from belvedere.operators.select import IDENTITY
 from belvedere.sql.front.binding import text_of
 from belvedere.sql.front.calls import aggregate_call
 from belvedere.sql.plan.context import Context
-from belvedere.sql.plan.identity import of_columns
 from belvedere.sql.plan.nodes import WANTED
 from belvedere.sql.plan.refusal import VIEW
 from belvedere.sql.plan.relation import Branch, Relation, Value, column, sort_values
@@ -45,7 +44,7 @@ def plan_groups(
     below = context.nodes.feed(relation, leaf, _record_keys(len(by), arguments))
     operator = Aggregate(WANTED, types, tuple(arguments), tuple(results), WANTED)
     branch = Branch(context.nodes.add(operator, (below,)), _outputs(by, made, results))
-    identity = of_columns(list(zip(by, types, strict=True)))
+    identity = context.nodes.identity(list(zip(by, types, strict=True)))
     return Relation((branch,), identity, identity.parts, missing=_MISSING)
 
 

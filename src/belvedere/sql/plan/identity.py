@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from belvedere.encoding import MAX_KEY
 from belvedere.sql.front.sources import JoinKind
 from belvedere.sql.plan.relation import Identity, Relation
 from belvedere.types import SqlType
@@ -13,15 +12,17 @@ from belvedere.types import SqlType
 _FIELD = 18  # bytes of a field of fixed width in a key, at most
 
 
-def of_columns(columns: Sequence[tuple[str, SqlType]]) -> Identity:
-    """An identity that is the key of these columns, which a store has accepted as a key."""
+def of_columns(columns: Sequence[tuple[str, SqlType]], limit: int) -> Identity:
+    """An identity that is the key of these columns, which a store with this limit has accepted as a
+    key.
+    """
     parts = tuple(frozenset([text]) for text, _ in columns)
-    return Identity(parts, longest=min(MAX_KEY, longest([kind for _, kind in columns])))
+    return Identity(parts, longest=min(limit, longest([kind for _, kind in columns], limit)))
 
 
-def longest(types: Iterable[SqlType]) -> int:
-    """The most bytes that a key of these types can have."""
-    return sum(2 * MAX_KEY if kind.name in ("string", "binary") else _FIELD for kind in types)
+def longest(types: Iterable[SqlType], limit: int) -> int:
+    """The most bytes that a key of these types can have; more than the limit, if there is text."""
+    return sum(2 * limit if kind.name in ("string", "binary") else _FIELD for kind in types)
 
 
 def unique_on(relation: Relation, texts: frozenset[str]) -> bool:
@@ -49,7 +50,8 @@ def joined_identity(
         return None
     exact = kind == "inner" and a.exact and b.exact
     ordered = kind != "full" and a.ordered and b.ordered
-    return Identity(a.parts + b.parts, exact, ordered, max(a.longest, 1) + max(b.longest, 1))
+    most = max(a.longest, 1) + max(b.longest, 1)
+    return Identity(a.parts + b.parts, exact, ordered, longest=most)
 
 
 def _also(

@@ -23,7 +23,6 @@ from typing import Literal
 
 from sqlglot import exp
 
-from belvedere.encoding import MAX_KEY
 from belvedere.errors import Unsupported
 from belvedere.expressions import Typed, cast_to, common_type
 from belvedere.operators.arrange import Arrange
@@ -141,7 +140,7 @@ def plan_join(
     pair = _plan_sides(kind, left, right, on, conditions, needed, context)
     node = _add_join(pair, conditions, context)
     values = _with_merged(_outputs(pair), pair)
-    identity = _identity_of(pair, left, right, bool(conditions))
+    identity = _identity_of(pair, left, right, bool(conditions), context.nodes.longest_key)
     return Relation((Branch(node, values),), identity, _partition(pair))
 
 
@@ -181,7 +180,7 @@ def _add_join(pair: _Pair, conditions: Sequence[exp.Expr], context: Context) -> 
 
 
 def _identity_of(
-    pair: _Pair, left: Relation, right: Relation, has_conditions: bool
+    pair: _Pair, left: Relation, right: Relation, has_conditions: bool, limit: int
 ) -> Identity | None:
     """What USING makes of two columns in a full join may tell all rows apart; else what the sides
     have.
@@ -189,7 +188,7 @@ def _identity_of(
     merged = all(e.merged in pair.wanted for e in pair.on)
     if pair.kind == FULL and not has_conditions and merged and _one_per_key(pair):
         parts = tuple(frozenset([e.merged]) for e in pair.on)
-        return Identity(parts, exact=False, ordered=False, longest=2 * MAX_KEY)
+        return Identity(parts, exact=False, ordered=False, longest=2 * limit)
     equal = list(zip(pair.left.plain, pair.right.plain, strict=True))
     return joined_identity(pair.kind, pair.identity, left, right, equal)
 

@@ -14,9 +14,10 @@ from belvedere.graph import WANTED as WANTED
 from belvedere.graph import Inputs, Node, shape
 from belvedere.operators.base import Operator
 from belvedere.operators.select import IDENTITY, Select
-from belvedere.sql.plan.identity import longest
+from belvedere.sql.plan.identity import longest, of_columns
 from belvedere.sql.plan.relation import (
     Branch,
+    Identity,
     Relation,
     Value,
     column,
@@ -24,6 +25,7 @@ from belvedere.sql.plan.relation import (
     expression,
     sort_values,
 )
+from belvedere.types import SqlType
 
 _BRANCHES = 250  # a tag is one byte, and some are taken
 # characters of an expression that is rather computed once than written into every expression over
@@ -34,7 +36,10 @@ Key = tuple[int, ...]
 
 
 class Nodes:
-    def __init__(self) -> None:
+    """`longest_key` is what the store takes as the key of a record, in bytes."""
+
+    def __init__(self, longest_key: int = MAX_KEY) -> None:
+        self.longest_key = longest_key
         self._made: list[Node] = []
         self._known: dict[tuple[str, Inputs, bool], int] = {}
 
@@ -44,6 +49,10 @@ class Nodes:
             self._made.append(Node(len(self._made) + 1, operator, inputs, local))
             self._known[place] = len(self._made)
         return self._known[place]
+
+    def identity(self, columns: Sequence[tuple[str, SqlType]]) -> Identity:
+        """Of rows that these columns tell apart, in a table that the store keeps by them."""
+        return of_columns(columns, self.longest_key)
 
     def feed(
         self, relation: Relation, values: Sequence[Value], keys: Sequence[Key] = (), tag: int = -1
@@ -59,7 +68,7 @@ class Nodes:
                 "create views of its parts and unite those",
             )
         tagged = len(relation.branches) > 1
-        keys = [key for key in keys if _can_be_long(key, values, relation)]
+        keys = [key for key in keys if self._can_be_long(key, values, relation)]
         return tuple(
             self._select(b, i, values, keys, i if tagged else tag)
             for i, b in enumerate(relation.branches)
@@ -78,10 +87,9 @@ class Nodes:
         may_fail = (
             any(e.raises for e in outputs) or bool(condition and condition.raises) or bool(keys)
         )
-        return self.add(
-            Select(condition, outputs, WANTED if may_fail else 0, tuple(keys), tag),
-            ((branch.node,),),
-        )
+        errors = WANTED if may_fail else 0
+        select = Select(condition, outputs, errors, tuple(keys), tag, self.longest_key)
+        return self.add(select, ((branch.node,),))
 
     def settled(
         self, relation: Relation, needed: Iterable[str], words: Callable[[str], str]
@@ -124,9 +132,9 @@ class Nodes:
             for n in kept
         )
 
-
-def _can_be_long(key: Key, values: Sequence[Value], relation: Relation) -> bool:
-    size = longest(values[i].type for i in key if i != IDENTITY)
-    if IDENTITY in key:
-        size += relation.identity.longest if relation.identity else 2 * MAX_KEY
-    return size > MAX_KEY
+    def _can_be_long(self, key: Key, values: Sequence[Value], relation: Relation) -> bool:
+        limit = self.longest_key
+        size = longest((values[i].type for i in key if i != IDENTITY), limit)
+        if IDENTITY in key:
+            size += relation.identity.longest if relation.identity else 2 * limit
+        return size > limit

@@ -13,11 +13,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
-from belvedere.encoding import MAX_KEY
 from belvedere.errors import SqlError
 from belvedere.expressions import Typed, all_of, lower_condition
 from belvedere.operators.select import Expression
@@ -57,7 +56,7 @@ class Identity:
     parts: tuple[frozenset[str], ...]
     exact: bool = True
     ordered: bool = True
-    longest: int = MAX_KEY
+    longest: int = field(kw_only=True)
 
     def renamed(self, names: Mapping[str, frozenset[str]]) -> Identity:
         return replace(self, parts=renamed(self.parts, names))

@@ -7,23 +7,22 @@ DISTINCT over that.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from sqlglot import exp
 
-from belvedere.expressions import cast_to
+from belvedere.expressions import Typed, cast_to
 from belvedere.operators.set_operation import SetOperation, set_kind
 from belvedere.sql.front.binding import Field
 from belvedere.sql.front.combining import Word, check_widths, column_type, keeps_copies, word_of
 from belvedere.sql.front.sources import Answer
 from belvedere.sql.plan.aggregation import plan_groups
 from belvedere.sql.plan.context import Context, Planned
-from belvedere.sql.plan.identity import of_columns
 from belvedere.sql.plan.joining import check_bounded
 from belvedere.sql.plan.nodes import WANTED
 from belvedere.sql.plan.refusal import VIEW
-from belvedere.sql.plan.relation import Branch, Relation, column
+from belvedere.sql.plan.relation import Branch, Relation, Value, column
 from belvedere.types import SqlType
 
 
@@ -99,18 +98,23 @@ def _compare(
     word: Word, copies: bool, fields: tuple[Field, ...], sides: Sequence[Relation], context: Context
 ) -> Planned:
     """INTERSECT and EXCEPT, by an operator that counts the rows of both sides."""
+    nodes = context.nodes
     left, right = ([side.known(f.text, f.name) for f in fields] for side in sides)
     types = tuple(value.type for value in left)
     key = [tuple(range(len(types)))]
-    below = context.nodes.feed(sides[0], left, key), context.nodes.feed(sides[1], right, key)
+    below = nodes.feed(sides[0], left, key), nodes.feed(sides[1], right, key)
     operator = SetOperation(WANTED, types, set_kind(word), copies)
-    node = context.nodes.add(operator, below)
+    node = nodes.add(operator, below)
     texts = [f.text for f in fields]
-    outputs = {}
-    for i, (a, b) in enumerate(zip(left, right, strict=True)):
-        nullable = a.nullable or (word == "INTERSECT" and b.nullable)
-        outputs[texts[i]] = column(i, types[i], nullable)
-    identity = of_columns(list(zip(texts, types, strict=True)))
+    columns = _columns(word, left, right)
+    outputs = dict(zip(texts, columns, strict=True))
+    identity = nodes.identity(list(zip(texts, types, strict=True)))
     # Copies of a row are told apart by their numbers, which are no columns.
     rows = Relation((Branch(node, outputs),), None if copies else identity, identity.parts)
     return Answer(fields, rows)
+
+
+def _columns(word: Word, left: Sequence[Value], right: Sequence[Value]) -> Iterator[Typed]:
+    """The columns of INTERSECT and EXCEPT: those of the left side."""
+    for i, (a, b) in enumerate(zip(left, right, strict=True)):
+        yield column(i, a.type, a.nullable or (word == "INTERSECT" and b.nullable))

@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from belvedere.encoding import MAX_KEY
 from belvedere.errors import SqlError
 from belvedere.operators.arrange import Arrange
 from belvedere.operators.select import IDENTITY
@@ -118,7 +117,8 @@ def _plan_records(view: _Columns, context: Context) -> End:
     """One record per key, or equal rows counted."""
     identity, record = view.relation.identity, view.record
     # An `_id` that fits was accepted as a key before; any other key may turn out too long.
-    accepted = view.is_id and identity is not None and identity.longest <= MAX_KEY
+    fits = identity is not None and identity.longest <= context.nodes.longest_key
+    accepted = view.is_id and fits
     below = context.nodes.feed(view.relation, view.values, () if accepted else (record,))
     every = tuple(range(len(view.names)))
     sink: KeyedSink | BagSink = BagSink(WANTED, view.types, record)

@@ -18,7 +18,6 @@ from belvedere.sql.front.binding import Field, text_of
 from belvedere.sql.front.names import Names
 from belvedere.sql.front.sources import Answer, From, bind_joins, column_names, rename
 from belvedere.sql.plan.context import Context, Cte, Planned
-from belvedere.sql.plan.identity import of_columns
 from belvedere.sql.plan.refusal import VIEW, unknown_table
 from belvedere.sql.plan.relation import Branch, Relation, column
 from belvedere.sql.planned import TableInfo
@@ -92,5 +91,5 @@ def _plan_table(table: TableInfo, context: Context) -> Planned:
         for i, (f, c) in enumerate(zip(fields, schema.columns, strict=True))
     }
     key = [schema.names.index(name) for name in schema.key]
-    identity = of_columns([(fields[i].text, schema.columns[i].type) for i in key])
+    identity = context.nodes.identity([(fields[i].text, schema.columns[i].type) for i in key])
     return Answer(fields, Relation((Branch(node, values),), identity, identity.parts))

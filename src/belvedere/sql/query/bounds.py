@@ -4,6 +4,7 @@
     id > 1.5            all after the encoding of 1, of an integer
     id IN (1, 2, NULL)  the encodings of 1 and 2
     id <=> NULL         the encoding of NULL
+    id = 1 OR id > 8    what is in the spans of either
 
 A comparison is of the common type of both sides. It bounds a column only if the column's values
 stand in that type in the order of the column's own, none lost and none raising:
@@ -25,7 +26,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import Literal
+from functools import lru_cache
+from typing import Any, Literal
 
 from sqlglot import exp
 
@@ -40,13 +42,14 @@ from belvedere.encoding.ranges import (
     in_order,
     intersect,
     point,
+    union,
 )
-from belvedere.errors import SqlError
+from belvedere.errors import SchemaError, SqlError
 from belvedere.evaluation import shared
 from belvedere.expressions import Typed, cast_to, common_type, lower
 from belvedere.expressions.coercion import INTEGRAL, as_decimal
 from belvedere.libraries import duckdb, pa
-from belvedere.types import DOUBLE, STRING, Column, SqlType
+from belvedere.types import DOUBLE, Column, SqlType
 
 Sign = Literal["=", "<", "<=", ">", ">=", "<=>"]
 
@@ -65,7 +68,7 @@ _EXACT_DOUBLES = 2**53  # whole numbers below it are doubles, every one of them
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """What a term says of a column: where it is true, the column is in `spans`.
+    """What a term says of a column: it is true where the column is in `spans`, and nowhere else.
 
     `rejects_null`: it is not true where the column is NULL. `decides`: it is never NULL, if the
     column is not.
@@ -95,14 +98,35 @@ Find = Callable[[exp.Column], KeyColumn | None]
 def bound_by(term: exp.Expr, find: Find) -> Bound | None:
     """What a condition says of the one key column that it compares with constants."""
     term = term.unnest()
+    if isinstance(term, exp.Or):
+        return _either(bound_by(side, find) for side in term.flatten())
     column = _compared_column(term)
     key = find(column) if column is not None else None
     if column is None or key is None:
         return None
     try:
         return _bound(term, column, key)
-    except (SqlError, duckdb.Error):  # a constant that raises, or of a type that does not compare
-        return None
+    except (SqlError, SchemaError, duckdb.Error):
+        return None  # a constant that raises, that does not compare, or that no column holds
+
+
+def _either(bounds: Iterable[Bound | None]) -> Bound | None:
+    """What conditions joined by OR say together, if all are about one column."""
+    known: list[Bound] = []
+    for bound in bounds:
+        if bound is None or (known and _spelled(bound.column) != _spelled(known[0].column)):
+            return None
+        known.append(bound)
+    return Bound(
+        known[0].column,
+        union(span for bound in known for span in bound.spans),
+        rejects_null=all(bound.rejects_null for bound in known),
+        decides=all(bound.decides for bound in known),
+    )
+
+
+def _spelled(column: exp.Column) -> tuple[str, str]:
+    return column.table.lower(), column.name.lower()
 
 
 def _compared_column(term: exp.Expr) -> exp.Column | None:
@@ -140,13 +164,16 @@ def _compare(
     common = common_type([key.type, *(each.type for each in typed)])
     if not _keeps_order(key.type, common):
         return None
-    values = _evaluate(typed, common)
-    given = values.drop_null()
-    places = _places(given, key, common)
+    if all(_is_plain(each, common) for each in typed):
+        given = [each.constant for each in typed if not each.is_null]
+        places = _places(given, key, common)
+    else:
+        computed = _evaluate(typed, common).drop_null()
+        given, places = computed, _places_of_computed(computed, key, common)
     if places is None:
         return None
     spans = in_order(span for place in places for span in _spans(place, sign))
-    has_null = len(given) < len(values)
+    has_null = len(given) < len(typed)
     if sign == "<=>" and has_null:
         return Bound(column, NULLS, rejects_null=False)
     return Bound(column, spans, decides=not has_null)
@@ -178,20 +205,22 @@ def _keeps_order(kind: SqlType, common: SqlType) -> bool:
 
 
 def _evaluate(typed: Sequence[Typed], common: SqlType) -> pa.Array:
-    """The constants in their common type; plain ones are known, others DuckDB computes."""
-    if all(_is_plain(each, common) for each in typed):
-        return pa.array([each.literal for each in typed], common.arrow)
+    """The constants in their common type, computed by DuckDB."""
     rows = ", ".join(f"({cast_to(each, common).sql})" for each in typed)
     table = shared().sql(f"SELECT x FROM (VALUES {rows}) AS v (x)").to_arrow_table()
     return table.column(0).cast(common.arrow).combine_chunks()
 
 
 def _is_plain(typed: Typed, common: SqlType) -> bool:
-    if typed.is_null:
+    """Whether a constant is NULL, or known, and itself in the common type: nothing is to compute.
+
+    Of numbers only doubles are doubles: of others the cast may round.
+    """
+    if typed.type is None:
         return True
-    if common == STRING or common.name in INTEGRAL:
-        return typed.literal is not None and (typed.type == STRING) == (common == STRING)
-    return False
+    if typed.constant is None or (common == DOUBLE and typed.type != DOUBLE):
+        return False
+    return _keeps_order(typed.type, common)
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,24 +251,38 @@ def _spans(place: _Place, sign: Sign) -> Spans:
     return (above(place.low if first else place.high, first),)
 
 
-def _places(values: pa.Array, key: KeyColumn, common: SqlType) -> Iterable[_Place] | None:
+def _places(values: Sequence[Any], key: KeyColumn, common: SqlType) -> Sequence[_Place] | None:
     """Of constants in the common type, none of them NULL; None if one has no certain place."""
-    codec = KeyCodec((key.type,), key.normalize)
+    codec = _codec(key.type, key.normalize)
     if common == DOUBLE and key.type == DOUBLE:
-        return _places_of_doubles(values.to_pylist(), codec)
-    if common == key.type:
-        return [_Place(each, each) for each in codec.encode([values]).to_pylist()]
-    numbers = values.to_pylist()
-    if common == DOUBLE and not all(_is_exact(number, key.type) for number in numbers):
+        return [_place_of_double(value, codec) for value in values]
+    if common == key.type and common.name != "decimal":
+        encoded = [codec.encode_one([value]) for value in values]
+        return [_Place(each, each) for each in encoded]
+    if common == DOUBLE and not all(_is_exact(value, key.type) for value in values):
         return None
-    return [_place_of_number(Fraction(number), key.type, codec) for number in numbers]
+    return [_place_of_number(Fraction(value), key.type, codec) for value in values]
 
 
-def _places_of_doubles(values: Sequence[float], codec: KeyCodec) -> list[_Place]:
+def _places_of_computed(
+    values: pa.Array, key: KeyColumn, common: SqlType
+) -> Sequence[_Place] | None:
+    """The same; some dates that DuckDB computes are none in Python."""
+    if common == key.type and common.name in ("date", "timestamp"):
+        encoded = _codec(key.type, key.normalize).encode([values]).to_pylist()
+        return [_Place(each, each) for each in encoded]
+    return _places(values.to_pylist(), key, common)
+
+
+@lru_cache(maxsize=256)
+def _codec(kind: SqlType, normalize: bool) -> KeyCodec:
+    return KeyCodec((kind,), normalize)
+
+
+def _place_of_double(value: float, codec: KeyCodec) -> _Place:
     """Without `normalize`, zero has two encodings, that of -0.0 first."""
-    lows = codec.encode([pa.array([-0.0 if v == 0 else v for v in values], pa.float64())])
-    highs = codec.encode([pa.array([0.0 if v == 0 else v for v in values], pa.float64())])
-    return [_Place(*ends) for ends in zip(lows.to_pylist(), highs.to_pylist(), strict=True)]
+    low, high = (-0.0, 0.0) if value == 0 else (value, value)
+    return _Place(codec.encode_one([low]), codec.encode_one([high]))
 
 
 def _is_exact(number: float, kind: SqlType) -> bool:

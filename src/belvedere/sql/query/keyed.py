@@ -6,11 +6,12 @@ Only what lies in these ranges has to be read. The condition itself is still eva
 range may be too wide, but it must have every row for which the condition is true, and every row for
 which it raises.
 
-What is used are terms joined by AND that compare a key column with constants (see `bounds`). The
-terms before one that may raise are used, those after it are not: a row that is not read was dropped
-by a term that is tested earlier. If one may raise, a term that can be NULL for a row is not used
-either, because after NULL the next term is tested. In a join nothing is used if any term may raise,
-and terms must not be true for NULL, which outer joins fill in.
+What is used are terms joined by AND that compare a key column with constants (see `bounds`), and in
+WHERE over one relation whole conditions of such terms that are joined by OR. The terms before one
+that may raise are used, those after it are not: a row that is not read was dropped by a term that
+is tested earlier. If one may raise, a term that can be NULL for a row is not used either, because
+after NULL the next term is tested. In a join nothing is used if any term may raise, and terms must
+not be true for NULL, which outer joins fill in.
 
     terms of             relations that they bound
     WHERE, inner ON      all
@@ -27,7 +28,17 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from belvedere.encoding.ranges import EVERYTHING, Ranges, Spans, intersect, ranges_of, unite
+from belvedere.encoding.ranges import (
+    EVERYTHING,
+    MOST,
+    KeyRange,
+    Ranges,
+    Spans,
+    intersect,
+    ranges_of,
+    says_all,
+    unite,
+)
 from belvedere.errors import SqlError
 from belvedere.expressions import Typed, lower, with_room
 from belvedere.sql.query.bounds import Bound, KeyColumn, bound_by
@@ -75,16 +86,44 @@ def ranges_where(condition: exp.Expr | None, alias: str, keyed: Keyed) -> Ranges
     return source.ranges()
 
 
+def exact_ranges(condition: exp.Expr, alias: str, keyed: Keyed) -> Ranges | None:
+    """The keys of a relation for whose rows the condition is true, if it speaks of nothing but the
+    key; None if to read them would not be enough.
+    """
+    source = _Source(alias, keyed)
+    bounds = [_bound(term, [source]) for term in terms_of(condition)]
+    if None in bounds:
+        return _exact_either(condition.unnest(), alias, keyed)
+    for bound in filter(None, bounds):
+        source.narrow(_found(bound, [source])[1].name, bound.spans)
+    return source.ranges() if source.says_all else None
+
+
+def _exact_either(condition: exp.Expr, alias: str, keyed: Keyed) -> Ranges | None:
+    """The same of conditions that are joined by OR."""
+    if not isinstance(condition, exp.Or):
+        return None
+    found: list[KeyRange] = []
+    for side in condition.flatten():
+        ranges = exact_ranges(side, alias, keyed)
+        if ranges is None or len(found) > MOST:
+            return None
+        found += ranges
+    return unite(found)
+
+
 @dataclass(slots=True)
 class _Source:
     """A relation in FROM: what is known of its columns is collected in `spans`.
 
+    If that is nothing, `either` has the ranges of conditions of which one must be true.
     `keyed` is None where it is not a table or view.
     """
 
     alias: str
     keyed: Keyed | None
     spans: dict[str, Spans] = field(default_factory=dict)
+    either: Ranges = EVERYTHING
 
     def column(self, name: str) -> Column | None:
         columns = self.keyed.schema.columns if self.keyed else ()
@@ -94,8 +133,17 @@ class _Source:
         self.spans[name] = intersect(self.spans[name], spans) if name in self.spans else spans
 
     def ranges(self) -> Ranges:
+        return ranges_of(self._columns) if self.spans else self.either
+
+    @property
+    def says_all(self) -> bool:
+        """Whether the ranges have no key beside those that the conditions leave."""
+        return says_all(self._columns)
+
+    @property
+    def _columns(self) -> list[Spans | None]:
         key = self.keyed.schema.key if self.keyed else ()
-        return ranges_of([self.spans.get(name) for name in key])
+        return [self.spans.get(name) for name in key]
 
 
 def _claims(select: exp.Select, relations: Mapping[str, Keyed]) -> dict[int, Ranges]:
@@ -160,27 +208,22 @@ def _may_raise(term: exp.Expr, sources: Sequence[_Source]) -> bool:
         return True
 
 
-def _terms(condition: exp.Expr) -> Iterator[exp.Expr]:
+def terms_of(condition: exp.Expr) -> Iterator[exp.Expr]:
     """Conditions that are joined by AND, in the order in which they are tested."""
     inner = condition.unnest()
     if isinstance(inner, exp.And):
-        yield from _terms(inner.this)
-        yield from _terms(inner.expression)
+        yield from terms_of(inner.this)
+        yield from terms_of(inner.expression)
     else:
         yield inner
 
 
 def _use_where(condition: exp.Expr, sources: Sequence[_Source]) -> bool:
     """Narrow the sources by WHERE; False if nothing is to be narrowed, by nothing at all."""
-    bounds: list[Bound] = []
-    raises = False
-    for term in _terms(condition):
-        bound = None if raises else _bound(term, sources)
-        if bound is not None:
-            bounds.append(bound)
-        elif not raises:
-            raises = _may_raise(term, sources)
+    bounds, raises = _bounds_of(condition, sources)
     joined = len(sources) > 1
+    if len(sources) == 1 and not bounds and not raises:
+        _use_either(condition.unnest(), sources[0])
     if raises and joined:
         return False
     for bound in bounds:
@@ -189,6 +232,32 @@ def _use_where(condition: exp.Expr, sources: Sequence[_Source]) -> bool:
         if (bound.rejects_null or not joined) and (is_certain or not raises):
             source.narrow(column.name, bound.spans)
     return True
+
+
+def _bounds_of(condition: exp.Expr, sources: Sequence[_Source]) -> tuple[list[Bound], bool]:
+    """What the terms before the first one that may raise say, and whether there is one."""
+    bounds: list[Bound] = []
+    for term in terms_of(condition):
+        bound = _bound(term, sources)
+        if bound is not None:
+            bounds.append(bound)
+        elif _may_raise(term, sources):
+            return bounds, True
+    return bounds, False
+
+
+def _use_either(condition: exp.Expr, source: _Source) -> None:
+    """Narrow a source by conditions joined by OR, none of which may raise."""
+    if not isinstance(condition, exp.Or):
+        return
+    found: list[KeyRange] = []
+    for side in condition.flatten():
+        inner = _Source(source.alias, source.keyed)
+        _use_where(side, [inner])
+        found += inner.ranges()
+        if inner.ranges() == EVERYTHING or len(found) > MOST:
+            return
+    source.either = unite(found)
 
 
 def _found(bound: Bound, sources: Sequence[_Source]) -> tuple[_Source, Column]:
@@ -207,7 +276,7 @@ def _use_on(join: exp.Join, number: int, sources: Sequence[_Source]) -> None:
     if on is None:
         return
     bounded = _bounded_by(join, number, sources)
-    for term in _terms(on):
+    for term in terms_of(on):
         bound = _bound(term, sources[: number + 1])
         if bound is None or not bound.rejects_null:
             continue
@@ -230,7 +299,7 @@ def _join_may_raise(join: exp.Join, sources: Sequence[_Source]) -> bool:
         return True
     if any(not _have_one_type(column.name, sources) for column in using):
         return True
-    terms: Iterable[exp.Expr] = _terms(on) if on is not None else ()
+    terms: Iterable[exp.Expr] = terms_of(on) if on is not None else ()
     return any(_bound(term, sources) is None and _may_raise(term, sources) for term in terms)
 
 
