@@ -13,7 +13,9 @@ BelvedereError
 │   ├── Conflict         somebody wrote the table meanwhile; nothing was written
 │   ├── TooLarge         more than one transaction takes; nothing was written
 │   ├── Dropped          the table was dropped; nothing was read or written
-│   └── Damaged          bytes of the store are not what was written
+│   ├── Damaged          bytes of the store are not what was written
+│   ├── Unreachable      a server did not answer; whether it did what was asked is not known
+│   └── TableGone        a table of the store is not there, or disabled
 ├── Stale                an attempt, or a reader, lives in the past (rules R1, R3); retried inside
 ├── LeaseLost            another coordinator took over
 ├── Timeout              waited as long as allowed; `.reached` says how far it got
@@ -56,6 +58,14 @@ class CatalogError(BelvedereError):
 
 
 class StoreError(BelvedereError):
+    pass
+
+
+class Unreachable(StoreError):
+    pass
+
+
+class TableGone(StoreError):
     pass
 
 

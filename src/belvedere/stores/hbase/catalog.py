@@ -20,10 +20,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from belvedere.errors import StoreError
+from belvedere.errors import StoreError, Unreachable
 from belvedere.stores.base import CatalogTransaction
 from belvedere.stores.hbase.client import Cell, Cells
-from belvedere.stores.hbase.faults import Unreachable
 
 T = TypeVar("T")
 ROW = b"catalog"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from belvedere.errors import StoreError
+from belvedere.errors import StoreError, TableGone, Unreachable
 from belvedere.stores.hbase.jvm import java_class
 
 _ADVICE = (
@@ -38,14 +38,6 @@ _ADVICE = (
         "HBase's master does not run: start it",
     ),
 )
-
-
-class Unreachable(StoreError):
-    """No answer: whether the call was applied is not known."""
-
-
-class TableGone(StoreError):
-    """A table is not there, or disabled."""
 
 
 _GONE = ("TableNotFoundException", "TableNotEnabledException", "NamespaceNotFoundException")

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from belvedere.errors import TableGone
 from belvedere.libraries import np, npt, pa
 from belvedere.stores.base import Slot, TableId
 from belvedere.stores.hbase import columns
 from belvedere.stores.hbase.client import Page, Records, packed_keys
-from belvedere.stores.hbase.faults import TableGone
 from belvedere.stores.hbase.forms import Form
 from belvedere.stores.hbase.tables import Registry
 from belvedere.types import Epoch

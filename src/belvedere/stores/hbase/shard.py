@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from belvedere.errors import Stale, StoreError
+from belvedere.errors import Stale, StoreError, TableGone
 from belvedere.libraries import np, npt, pa
 from belvedere.stores.base import Slot, TableId, Write
 from belvedere.stores.hbase import columns, counts
 from belvedere.stores.hbase.client import Client, Records
-from belvedere.stores.hbase.faults import TableGone
 from belvedere.stores.hbase.reading import Batch, Reading
 from belvedere.stores.hbase.tables import Registry
 from belvedere.types import Epoch

@@ -15,14 +15,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
-from belvedere.errors import StoreError
+from belvedere.errors import StoreError, TableGone
 from belvedere.stores.base import BaseTables, Capabilities, Catalog, ForeignTables, StateTables
 from belvedere.stores.closed import Closed
 from belvedere.stores.hbase import catalog, tables
 from belvedere.stores.hbase.base_tables import HBaseBase
 from belvedere.stores.hbase.catalog import HBaseCatalog
 from belvedere.stores.hbase.client import Cell, Client
-from belvedere.stores.hbase.faults import TableGone
 from belvedere.stores.hbase.forms import OneCell
 from belvedere.stores.hbase.shard import LONGEST_KEY
 from belvedere.stores.hbase.state import HBaseState

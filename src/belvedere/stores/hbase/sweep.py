@@ -17,11 +17,10 @@ import threading
 import time
 from collections.abc import Callable
 
-from belvedere.errors import BelvedereError, StoreError
+from belvedere.errors import BelvedereError, StoreError, TableGone
 from belvedere.stores.base import Slot, TableId
 from belvedere.stores.hbase import counts
 from belvedere.stores.hbase.client import Cell, Cells, Client
-from belvedere.stores.hbase.faults import TableGone
 from belvedere.stores.hbase.tables import Place, Registry
 from belvedere.types import Epoch
 
