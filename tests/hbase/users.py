@@ -30,6 +30,10 @@ def mapping(source: str) -> Mapping:
     return Mapping(source, MappedKey((BINARY,)), (b"f",), columns)
 
 
+# what is done ("put", "version", "column", "family", "family version"), column, time stamp, value
+Mutation = tuple[str, bytes, int, bytes]
+
+
 class User:
     """What a user does with a client of HBase."""
 
@@ -58,6 +62,26 @@ class User:
     def delete(self, name: str, row: bytes) -> None:
         with self._table(name) as table:
             table.delete(java_class(f"{_HBASE}.client.Delete")(row))
+
+    def mutate(self, name: str, row: bytes, cells: Iterable[Mutation]) -> None:
+        """Single cells and markers with time stamps of their own, as one operation."""
+        put = java_class(f"{_HBASE}.client.Put")(row)
+        delete = java_class(f"{_HBASE}.client.Delete")(row)
+        for kind, column, time_stamp, value in cells:
+            if kind == "put":
+                put.addColumn(b"f", column, time_stamp, value)
+            elif kind == "version":
+                delete.addColumn(b"f", column, time_stamp)
+            elif kind == "column":
+                delete.addColumns(b"f", column, time_stamp)
+            elif kind == "family":
+                delete.addFamily(b"f", time_stamp)
+            else:
+                delete.addFamilyVersion(b"f", time_stamp)
+        some = [each for each in (put, delete) if not each.isEmpty()]
+        mutations = java_class(f"{_HBASE}.client.RowMutations").of(some)
+        with self._table(name) as table:
+            table.mutateRow(mutations)
 
     def regions(self, name: str) -> list[Any]:
         return list(self.admin.getRegions(self._name(name)))
