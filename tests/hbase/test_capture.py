@@ -5,13 +5,16 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
+from belvedere.stores.hbase.barrier import Barrier
 from belvedere.stores.hbase.base_tables import HBaseBase
+from belvedere.stores.hbase.capture import Marks
 from belvedere.stores.hbase.install import install
 from belvedere.stores.hbase.local import Cluster
 from tests.hbase.users import User, Writer, check_order, history, mapping, quorum
@@ -121,6 +124,31 @@ def test_regions_move_split_merge_and_a_server_dies_while_rows_are_written(
     assert min(least.values()) > 7
     said, _ = other_process.communicate("")
     assert int(said) == zlib.crc32(repr(base.discover().entries).encode())
+
+
+class MovingMarks(Marks):
+    """After markers were placed for the first time, their regions move."""
+
+    def __init__(self, cluster: Cluster, user: User) -> None:
+        super().__init__(quorum(cluster), "capture")
+        self._user, self.placed = user, 0
+
+    def place(self, servers: Sequence[str]) -> dict[str, bytes]:
+        rows = super().place(servers)
+        self.placed += 1
+        if self.placed == 1:
+            for region in self._user.regions("capture:marks"):
+                self._user.move("capture:marks", region)
+        return rows
+
+
+def test_a_marker_that_comes_by_another_log_is_put_again(
+    cluster: Cluster, user: User, base: HBaseBase
+) -> None:
+    marks = MovingMarks(cluster, user)
+    deadline = time.monotonic() + 60
+    Barrier(marks, base.discover, lambda: None, deadline).pass_through()
+    assert marks.placed > 1
 
 
 def test_a_barrier_covers_what_a_server_had_acknowledged_that_dies_meanwhile(

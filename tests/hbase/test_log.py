@@ -91,7 +91,10 @@ def test_a_block_has_the_cells_of_mapped_columns_only(user: User, base: HBaseBas
 
 def test_cuts_are_boundaries_and_cover_the_log(user: User, base: HBaseBase) -> None:
     user.create("cuts")
+    for row in (b"one", b"two", b"three"):
+        user.put("cuts", row, a="before")
     base.adopt(10, mapping("cuts"))
+    assert base.scan_range(10, b"", b"") == 3  # one frame, which nothing divides
     for number in range(3):
         user.put("cuts", b"row", a=str(number))
         base.barrier()
@@ -107,6 +110,9 @@ def test_cuts_are_boundaries_and_cover_the_log(user: User, base: HBaseBase) -> N
     parts = [block.keys.to_pylist() for stretch in stretches for block in stretch]
     assert parts == whole
     assert base.cut("log", 0, high) == high
+    inside = next(low + 1 for low, high in pairwise(bounds) if high > low + 1)
+    with pytest.raises(StoreError, match="inside a transaction"):
+        base.cut("log", inside, 1)
     assert base.cut("log", 0, high, size=1) == bounds[1]
 
 
