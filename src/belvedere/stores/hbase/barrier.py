@@ -7,6 +7,7 @@ for otherwise: until another one has delivered all of its queue.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from belvedere.errors import StoreError, Timeout
 from belvedere.stores.hbase.capture import Marks
 from belvedere.stores.hbase.log_index import State
 
+_NEVER = threading.Event()
 _LOOK_SECONDS = 0.02  # between two looks at what has arrived
 
 
@@ -72,7 +74,7 @@ class Barrier:
                 f"the changes of {behind} did not arrive in time: look at the region servers' logs"
                 " for replication errors, or wait longer"
             )
-        time.sleep(_LOOK_SECONDS)
+        _NEVER.wait(_LOOK_SECONDS)  # nothing tells us what a foreign server has done
 
 
 def _refuse_several_logs(state: State, servers: set[str]) -> None:

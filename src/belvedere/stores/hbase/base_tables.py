@@ -90,8 +90,7 @@ class HBaseBase:
             state = self._index.state
             if state.end < low + rows:
                 state = self.discover()
-            _check_trim(state, low)
-            entries = state.entries[state.first(low) :]
+            entries = _entries_from(state, low)
         return _cut(entries, low, rows, size)
 
     def read_log(self, stream: str, low: Position, high: Position) -> Iterator[LogBlock]:
@@ -100,8 +99,7 @@ class HBaseBase:
             state = self._index.state
             if state.end < high or low < state.trimmed:
                 state = self._index.refresh()
-            _check_trim(state, low)
-            entries = state.entries[state.first(low) : state.first(high)]
+            entries = [entry for entry in _entries_from(state, low) if entry.position < high]
             tables = dict(state.tables)
         for entry in entries:
             _check_trim(self._index.state, entry.position)
@@ -324,6 +322,15 @@ def _check_trim(state: State, position: Position) -> None:
         raise Stale(
             f"the log was trimmed to {state.trimmed}: position {position} cannot be read any more"
         )
+
+
+def _entries_from(state: State, low: Position) -> list[Entry]:
+    """Entries from a boundary on: half an entry cannot be read."""
+    _check_trim(state, low)
+    first = state.first(low)
+    if first > 0 and state.entries[first - 1].end > low:
+        raise StoreError(f"position {low} of the log is inside a transaction: take one from cut()")
+    return state.entries[first:]
 
 
 def _cut(entries: Sequence[Entry], low: Position, rows: int, size: int | None) -> Position:

@@ -81,6 +81,11 @@ class Capture:
         with java_errors(f"end the capture of {table}"):
             self._java.remove(table)
 
+    def tables(self) -> set[str]:
+        """The user's tables that are captured."""
+        with java_errors("describe the peer that captures changes"):
+            return {str(name) for name in self._java.tables()}
+
     def families(self, table: str) -> tuple[Family, ...] | None:
         """The families of a table; None if there is no such table."""
         with java_errors(f"describe {table}"):

@@ -9,6 +9,7 @@ import java.util.Map;
 import org.apache.hadoop.hbase.HConstants;
 import org.apache.hadoop.hbase.NamespaceDescriptor;
 import org.apache.hadoop.hbase.NamespaceExistException;
+import org.apache.hadoop.hbase.ServerName;
 import org.apache.hadoop.hbase.TableName;
 import org.apache.hadoop.hbase.TableNotFoundException;
 import org.apache.hadoop.hbase.client.Admin;
@@ -156,7 +157,32 @@ public final class Capture {
       }
       ReplicationPeerConfig changed =
           ReplicationPeerConfig.newBuilder(old).setTableCFsMap(tables).build();
+      rollLogs(admin);
       admin.updateReplicationPeerConfig(peer, changed);
+    }
+  }
+
+  /** A peer that changes is delivered again from the beginning of the servers' newest logs. */
+  private static void rollLogs(Admin admin) throws IOException {
+    for (ServerName server : admin.getRegionServers()) {
+      try {
+        admin.rollWALWriter(server);
+      } catch (IOException starting) {
+        continue; // it starts or ends just now: more comes again, and is told by sequence ids
+      }
+    }
+  }
+
+  /** The tables that are captured, without those of our own. */
+  public String[] tables() throws IOException {
+    try (Admin admin = connection.getAdmin()) {
+      List<String> names = new ArrayList<>();
+      for (TableName each : admin.getReplicationPeerConfig(peer).getTableCFsMap().keySet()) {
+        if (!each.equals(Marks.table(namespace))) {
+          names.add(each.getNameAsString());
+        }
+      }
+      return names.toArray(new String[0]);
     }
   }
 
