@@ -78,7 +78,10 @@ class User:
                 delete.addFamily(b"f", time_stamp)
             else:
                 delete.addFamilyVersion(b"f", time_stamp)
-        some = [each for each in (put, delete) if not each.isEmpty()]
+        some = java_class("java.util.ArrayList")()
+        for each in (put, delete):
+            if not each.isEmpty():
+                some.add(each)
         mutations = java_class(f"{_HBASE}.client.RowMutations").of(some)
         with self._table(name) as table:
             table.mutateRow(mutations)
