@@ -12,18 +12,22 @@ JARS := src/belvedere/stores/hbase/jars
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test coverage soak bench java lint lock clean distclean
+.PHONY: help setup demo test test-hbase coverage soak bench java lint lock clean distclean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 setup: $(VENV)/.project-installed ## create .venv with everything in it, Java included
 
 demo: setup ## a shop with live views, from nothing to first results
 	$(VENV)/bin/belvedere demo $(ARGS)
 
-test: setup ## ruff, mypy --strict and all tests; ARGS="-k join" goes to pytest
+# Tests of HBase run where Maven is, and say why they do not where it is not.
+test: setup $(if $(shell command -v mvn),java) ## ruff, mypy --strict and all tests; ARGS="-k join" goes to pytest
 	.ci/checks $(ARGS)
+
+test-hbase: setup java ## the tests that start a real HBase, alone
+	$(VENV)/bin/python -m pytest tests/hbase $(ARGS)
 
 coverage: setup ## tests, and how much of each package they run; ARGS="tests/unit" goes to pytest
 	.ci/coverage $(ARGS)

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 
 import pytest
 
 from belvedere.stores.hbase.local import Cluster
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Without Maven nobody can have HBase's jars; where it is, nothing is left out."""
+    if shutil.which("mvn") is None:
+        reason = "HBase is fetched by Maven, which is not on this machine"
+        for item in items:
+            if item.get_closest_marker("hbase"):
+                item.add_marker(pytest.mark.skip(reason=reason))
 
 
 @pytest.fixture(scope="session")

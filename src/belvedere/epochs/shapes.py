@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from belvedere.catalog.definitions import TableDefinition, ViewDefinition
 from belvedere.operators.base import StateTable
 from belvedere.stores.base import TableShape
-from belvedere.types import BIGINT, Column, SqlType
+from belvedere.types import Column, SqlType
 
 
 def table_shapes(
@@ -41,11 +41,12 @@ def _delta(base: TableDefinition) -> TableShape:
 
 
 def _view(view: ViewDefinition) -> TableShape:
-    """A view without a key has its rows as keys, and how often each is there as the value."""
+    """A view without a key has its rows as keys, and how often each is there."""
     sink, schema = view.planned.sink, view.schema
     if sink.counts_rows:
-        return TableShape(sink.table, view.name, schema.columns, (Column("count", BIGINT, False),))
-    return TableShape(sink.table, view.name, schema.key_columns, schema.value_columns)
+        return TableShape(sink.table, view.name, schema.columns, counts=True)
+    values = tuple(schema.columns[number] for number in sink.value_columns())
+    return TableShape(sink.table, view.name, schema.key_columns, values)
 
 
 def _numbered(letter: str, types: Sequence[SqlType]) -> tuple[Column, ...]:

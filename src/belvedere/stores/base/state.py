@@ -25,13 +25,15 @@ class TableShape:
     """What a state table holds, for stores whose tables other clients read.
 
     `name` is that of a view, "" for an auxiliary table. `key` and `values` are the columns of its
-    records, both empty if they are bytes for us alone.
+    records, both empty if they are bytes for us alone. With `counts` the value of a record is not a
+    row: it says how often the key is there, in eight bytes, little endian.
     """
 
     table: TableId
     name: str = ""
     key: tuple[Column, ...] = ()
     values: tuple[Column, ...] = ()
+    counts: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 OneCell     the stamp holds the encoded row: for tables that only Belvedere reads
 ManyCells   one cell per column, in the encodings of HBase's `Bytes`; the stamp holds the bitmap
             of NULLs, and a NULL has no cell: for views, which other clients read too
+Counted     the same for views without a key, whose rows are their keys, counted
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from belvedere.encoding import RowCodec
+from belvedere.encoding.binaries import fixed_binary, unpack
 from belvedere.encoding.natural import decode, encode
 from belvedere.errors import Damaged
 from belvedere.libraries import pa, pc
@@ -79,6 +81,34 @@ class ManyCells:
     def _nulls(self, rows: pa.BinaryArray) -> pa.BinaryArray:
         """The bitmap of NULLs, with which an encoded row begins."""
         return pc.binary_slice(rows, 0, (len(self.columns) + 7) // 8)
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """How often a row is there, as a cell of eight bytes, big endian."""
+
+    family: str = "v"
+
+    def names(self) -> list[str]:
+        return [STAMP, "count"]
+
+    def cells(self, values: pa.BinaryArray) -> list[pa.BinaryArray]:
+        stamps = pc.if_else(pc.is_valid(values), pa.scalar(b""), pa.scalar(None, pa.binary()))
+        return [stamps, _turned(values)]
+
+    def values(self, cells: Sequence[pa.BinaryArray]) -> pa.BinaryArray:
+        stamp, counts = cells
+        if pc.any(pc.xor(pc.is_valid(stamp), pc.is_valid(counts))).as_py():
+            raise Damaged("a count of a view is missing: other clients must not delete there")
+        return _turned(counts)
+
+
+def _turned(values: pa.BinaryArray) -> pa.BinaryArray:
+    """Values of eight bytes, each with its bytes in the other order."""
+    packed = unpack(values, 8)
+    valid = pc.is_valid(values).to_numpy(zero_copy_only=False)
+    words = packed.gather(packed.starts, "<u8").byteswap()
+    return fixed_binary(words, valid)
 
 
 def qualifier(name: str) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 
 from belvedere.stores.base import TableId, TableShape
 from belvedere.stores.hbase.client import Cell, Cells, Client, Records
-from belvedere.stores.hbase.forms import Form, ManyCells, OneCell
+from belvedere.stores.hbase.forms import Counted, Form, ManyCells, OneCell
 from belvedere.types import Column, parse_type
 
 FAMILY = "t"
@@ -49,7 +49,8 @@ def place_of(shape: TableShape) -> Place:
     if not shape.name or not (shape.key or shape.values):
         return Place(shape.table, STATE, OneCell())
     legal = _ILLEGAL.sub("_", shape.name).lstrip(".-")
-    return Place(shape.table, f"{legal or '_'}.{shape.table}", ManyCells(shape.values))
+    form: Form = Counted() if shape.counts else ManyCells(shape.values)
+    return Place(shape.table, f"{legal or '_'}.{shape.table}", form)
 
 
 class Registry:
@@ -103,6 +104,8 @@ class Registry:
 
 def _encode(place: Place, state: int) -> Cell:
     entry: dict[str, Any] = {"name": place.name}
+    if isinstance(place.form, Counted):
+        entry["counts"] = True
     if isinstance(place.form, ManyCells):
         entry["columns"] = [[c.name, str(c.type), c.nullable] for c in place.form.columns]
     qualifier = place.table.to_bytes(4, "big")
@@ -111,7 +114,7 @@ def _encode(place: Place, state: int) -> Cell:
 
 def _decode(cell: Cell) -> Place:
     entry = json.loads(cell.value)
-    form: Form = OneCell()
+    form: Form = Counted() if entry.get("counts") else OneCell()
     if "columns" in entry:
         columns = (Column(name, parse_type(kind), null) for name, kind, null in entry["columns"])
         form = ManyCells(tuple(columns))
