@@ -62,9 +62,8 @@ def database(
 ) -> Iterator[TerminalDatabase]:
     """The database of a command, closed at the end."""
     place = ctx.obj if isinstance(ctx.obj, Place) else Place()
-    with TerminalDatabase(
-        url_of(place), master, settings(conf or ()), read_only=place.read_only
-    ) as db:
+    options = {"read_only": True} if place.read_only else {}  # not every store has the option
+    with TerminalDatabase(url_of(place), master, settings(conf or ()), **options) as db:
         yield db
 
 

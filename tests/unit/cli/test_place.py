@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from belvedere.stores import registry
+from belvedere.stores.memory import MemoryStore
 from tests.unit.cli.conftest import Cli
 
 
@@ -37,6 +39,14 @@ def test_the_environment_names_the_database_and_the_option_wins(
 
 def test_db_is_understood_after_the_command_too(filled: Cli, shop: Path) -> None:
     assert filled("views", "--db", str(shop), db=None).exit_code == 0
+
+
+def test_a_store_without_options_is_opened_by_its_url(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    room = registry.Plugin(open=lambda rest: MemoryStore(), exists=lambda rest: True)
+    monkeypatch.setitem(registry._plugins, "room", room)
+    assert cli("views", "--db", "room:kitchen", db=None).exit_code == 0
 
 
 def test_init_refuses_a_database_and_a_directory_with_other_files(
