@@ -224,5 +224,7 @@ def test_installing_is_told_once_and_can_be_undone(cluster: Cluster, tmp_path: P
     assert len(uninstall(address, "other")) == 1
     assert uninstall(address, "other") == []
     with pytest.raises(StoreError, match="is not there"):
-        HBaseBase(address, "other", str(directory)).adopt(1, mapping("x"))
+        HBaseBase(address, "other", str(directory))._check_peer()
+    with pytest.raises(StoreError, match="capture=DIRECTORY"):
+        HBaseBase(address, "other", "").end()
     assert str(directory) in manual_steps(str(directory))

@@ -45,8 +45,16 @@ def _view(view: ViewDefinition) -> TableShape:
     sink, schema = view.planned.sink, view.schema
     if sink.counts_rows:
         return TableShape(sink.table, view.name, schema.columns, counts=True)
-    values = tuple(schema.columns[number] for number in sink.value_columns())
+    values = tuple(_shown(view, number) for number in sink.value_columns())
     return TableShape(sink.table, view.name, schema.key_columns, values)
+
+
+def _shown(view: ViewDefinition, number: int) -> Column:
+    """A column of what the view is made of, under the name that the view gives it, if it does."""
+    planned = view.planned
+    if number in planned.columns:
+        return planned.schema.columns[planned.columns.index(number)]
+    return Column(f"_{number}", planned.sink.types[number])
 
 
 def _numbered(letter: str, types: Sequence[SqlType]) -> tuple[Column, ...]:

@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
+from belvedere.encoding import RowCodec
 from belvedere.errors import Stale, StoreError
 from belvedere.libraries import np, npt, pa
 from belvedere.stores.base import (
@@ -62,7 +63,7 @@ class RowState:
         self.slots = slots
         self.rules, self.point, self._catalog = rules, point, catalog
         self.content: list[dict[TableId, dict[bytes, Row]]] = [{} for _ in range(slots)]
-        self.created: set[TableId] = set()
+        self.created: dict[TableId, TableShape] = {}
         self.fences: dict[tuple[Slot, TableId], Epoch] = {}
 
     def floor(self) -> Epoch:
@@ -82,7 +83,7 @@ class RowState:
 
     def create(self, tables: Sequence[TableShape]) -> None:
         self.point("create")
-        self.created |= {shape.table for shape in tables}
+        self.created |= {shape.table: shape for shape in tables}
 
     def sync(self, slot: Slot) -> None:
         self.point("sync")
@@ -211,6 +212,7 @@ class RowShard:
         if self._state.rules.look_before_writing and self._state.floor() >= self.epoch:
             raise Stale(f"epoch {self.epoch} is closed: this attempt is too late")
         for write in self._writes.values():
+            self._check_shape(write)
             for key, value in zip(write.keys.to_pylist(), write.values.to_pylist(), strict=True):
                 self._state.point("row put")
                 self._put(write.table, key, value)
@@ -218,6 +220,12 @@ class RowShard:
 
     def close(self) -> None:
         self._writes = {}
+
+    def _check_shape(self, write: Write) -> None:
+        """Rows of a view are of the columns that were declared: other clients read them so."""
+        shape = self._state.created.get(write.table)
+        if shape is not None and shape.name and not shape.counts:
+            RowCodec(tuple(column.type for column in shape.values)).decode(write.values)
 
     def _put(self, table: TableId, key: bytes, value: bytes | None) -> None:
         """One row, tested and written in one step."""
