@@ -148,6 +148,11 @@ def test_a_store_is_found_by_its_url_and_keeps_its_slots(store: HBaseStore) -> N
         found.catalog.get_one("a")
 
 
+def test_reading_only_is_refused_before_anything_is_opened() -> None:
+    with pytest.raises(StoreError, match="read only"):
+        HBaseStore.open("hbase://nowhere:1/ns", read_only=True)
+
+
 def test_a_wrong_address_is_told_in_seconds(cluster: Cluster) -> None:
     began = time.monotonic()
     with pytest.raises(StoreError, match=r"127\.0\.0\.1:1.*is HBase started"):

@@ -70,8 +70,14 @@ class HBaseStore:
         slots: int | None = None,
         grace: float | None = None,
         base: MakeBase | None = None,
+        read_only: bool = False,
     ) -> HBaseStore:
         """Open the store at a URL, creating it (with `slots` slots) if nothing is there."""
+        if read_only:
+            raise StoreError(
+                "a store in HBase cannot be opened to read only: leave out read_only, or read its"
+                " views as a user of HBase who may read only"
+            )
         check_slots(slots)
         address = parse(url)
         if grace is not None:
