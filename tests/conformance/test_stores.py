@@ -11,6 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from belvedere.encoding import RowCodec
 from belvedere.errors import Conflict, Dropped, Stale, StoreError, TooLarge
 from belvedere.stores.base import (
     FLOOR,
@@ -490,10 +491,11 @@ def test_a_transaction_that_fails_in_one_table_writes_nothing(store: Store) -> N
 
 def test_the_shapes_of_tables_can_be_told_any_number_of_times(store: Store) -> None:
     shapes = [TableShape(TABLE, "v", (Column("k", STRING),), (Column("n", BIGINT),))]
+    row = RowCodec((BIGINT,)).encode_one((1,))
     store.state.create(shapes)
-    write_epoch(store, 1, {b"a": b"1"})
+    write_epoch(store, 1, {b"a": row})
     store.state.create([*shapes, TableShape(OTHER)])
-    assert as_of(store, 1) == {b"a": b"1"}
+    assert as_of(store, 1) == {b"a": row}
 
 
 def test_a_late_attempt_changes_nothing_once_the_floor_has_reached_its_epoch(store: Store) -> None:
