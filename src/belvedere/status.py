@@ -109,11 +109,13 @@ def _lag_seconds(store: Store, committed: Vector, end: Vector) -> float:
                 block = next(
                     store.base.read_log(
                         stream, committed[stream], store.base.cut(stream, committed[stream], 1)
-                    )
+                    ),
+                    None,  # captured operations on rows that no table here has
                 )
             except Stale:
                 continue  # epochs have moved on and the log is trimmed: there is no lag to speak of
-            oldest.append(block.time)
+            if block is not None:
+                oldest.append(block.time)
     return max(0.0, time.time() - min(oldest)) if oldest else 0.0
 
 
