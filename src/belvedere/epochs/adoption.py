@@ -11,6 +11,8 @@ it: views on the table wait to join. A scan that a crash interrupts is made agai
 
 from __future__ import annotations
 
+from functools import partial
+
 from belvedere.catalog import layout
 from belvedere.catalog.state import bump, read_head
 from belvedere.epochs.lease import Lease, check_fence
@@ -22,7 +24,7 @@ def adopt_tables(store: Store, lease: Lease) -> None:
     """Take foreign tables that are not complete a step further."""
     for table, vector in store.catalog.read(layout.ADOPTIONS.all).items():
         reached = _scan(store, table) if vector is None else vector
-        store.catalog.transact(lambda t, i=table, v=reached: _note(t, lease, i, v))  # type: ignore[misc]
+        store.catalog.transact(partial(_note, lease=lease, table=table, vector=reached))
 
 
 def _scan(store: Store, table: TableId) -> Vector:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import threading
-from types import ModuleType
 from typing import Any
 
 from belvedere.errors import StoreError
@@ -38,16 +37,16 @@ def java_class(name: str) -> Any:
     return jpype.JClass(name)
 
 
-def _jpype() -> ModuleType:
+def _jpype() -> Any:
     try:
         import jpype
         import jpype.config
     except ImportError:
         raise StoreError(f"HBase needs a package that is not installed: {_INSTALL}") from None
-    return jpype  # type: ignore[no-any-return]
+    return jpype
 
 
-def _start(jpype: ModuleType) -> None:
+def _start(jpype: Any) -> None:
     global _process
     if not jpype.isJVMStarted():
         classes = [jars.own(jars.CLIENT), jars.own(jars.SERVER)]
