@@ -7,26 +7,16 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from belvedere.changes.cells import (
+from belvedere.stores.base import (
     DELETE,
     DELETE_COLUMN,
     DELETE_FAMILY,
     DELETE_FAMILY_VERSION,
     PUT,
+    cells_schema,
 )
 
 KINDS = (PUT, DELETE, DELETE_FAMILY_VERSION, DELETE_COLUMN, DELETE_FAMILY)
-SCHEMA = pa.schema(
-    [
-        ("operation", pa.int32()),
-        ("family", pa.int16()),
-        ("column", pa.int16()),
-        ("type", pa.uint8()),
-        ("timestamp", pa.int64()),
-        ("sequence", pa.int64()),
-        ("value", pa.binary()),
-    ]
-)
 
 
 class Cell(NamedTuple):
@@ -64,8 +54,9 @@ def batch_of(operations: Sequence[Sequence[Cell]]) -> pa.RecordBatch:
         for number, cells in enumerate(operations)
         for c in cells
     ]
-    columns = zip(*rows, strict=True) if rows else [()] * len(SCHEMA)
+    schema = cells_schema()
+    columns = zip(*rows, strict=True) if rows else [()] * len(schema)
     return pa.record_batch(
-        [pa.array(column, f.type) for column, f in zip(columns, SCHEMA, strict=True)],
-        schema=SCHEMA,
+        [pa.array(column, f.type) for column, f in zip(columns, schema, strict=True)],
+        schema=schema,
     )

@@ -27,9 +27,17 @@ from belvedere.encoding.binaries import Mask, Numbers, Packed, fixed_binary, unp
 from belvedere.encoding.order import run_starts, stable_order
 from belvedere.errors import Damaged
 from belvedere.libraries import np, npt, pa, pc
-from belvedere.stores.base import LogBlock, Mapping, rows_of_cells
+from belvedere.stores.base import (
+    DELETE,
+    DELETE_COLUMN,
+    DELETE_FAMILY,
+    DELETE_FAMILY_VERSION,
+    PUT,
+    LogBlock,
+    Mapping,
+    rows_of_cells,
+)
 
-PUT, DELETE, DELETE_FAMILY_VERSION, DELETE_COLUMN, DELETE_FAMILY = 4, 8, 10, 12, 14
 VERSIONS = 3  # newest puts of a column that are kept, for deletes of single versions
 
 

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from belvedere.changes.cells import (
-    PUT,
     cell_changes,
     decode_records,
     encode_records,
@@ -18,7 +17,7 @@ from belvedere.changes.cells import (
     merge,
 )
 from belvedere.errors import Damaged
-from belvedere.stores.base import LogBlock, MappedColumn, MappedKey, Mapping
+from belvedere.stores.base import PUT, LogBlock, MappedColumn, MappedKey, Mapping
 from belvedere.types import BIGINT, BINARY, STRING
 from tests.cells import KINDS, Cell, batch_of, visible
 

@@ -18,15 +18,14 @@ from belvedere.catalog.loading import admit
 from belvedere.catalog.state import new_id, read_state
 from belvedere.database import Database
 from belvedere.errors import Timeout
-from belvedere.stores.memory.foreign import (
+from belvedere.stores.base import (
     DELETE,
     DELETE_COLUMN,
     DELETE_FAMILY,
     DELETE_FAMILY_VERSION,
     PUT,
-    Cell,
-    ForeignBase,
 )
+from belvedere.stores.memory.foreign import Cell, ForeignBase
 from belvedere.stores.memory.rows import RowRules
 
 TABLES = {

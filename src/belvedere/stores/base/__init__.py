@@ -25,7 +25,17 @@ from belvedere.stores.base.base_tables import (
 )
 from belvedere.stores.base.capabilities import Capabilities
 from belvedere.stores.base.catalog import Catalog, CatalogTransaction
-from belvedere.stores.base.foreign import ForeignTables, cells_of_rows, rows_of_cells
+from belvedere.stores.base.foreign import (
+    DELETE,
+    DELETE_COLUMN,
+    DELETE_FAMILY,
+    DELETE_FAMILY_VERSION,
+    PUT,
+    ForeignTables,
+    cells_of_rows,
+    cells_schema,
+    rows_of_cells,
+)
 from belvedere.stores.base.mapping import MappedColumn, MappedKey, Mapping
 from belvedere.stores.base.state import (
     FLOOR,
@@ -41,7 +51,12 @@ from belvedere.stores.base.state import (
 from belvedere.stores.base.store import Store
 
 __all__ = [
+    "DELETE",
+    "DELETE_COLUMN",
+    "DELETE_FAMILY",
+    "DELETE_FAMILY_VERSION",
     "FLOOR",
+    "PUT",
     "BaseSnapshot",
     "BaseTables",
     "Capabilities",
@@ -64,5 +79,6 @@ __all__ = [
     "TableShape",
     "Write",
     "cells_of_rows",
+    "cells_schema",
     "rows_of_cells",
 ]

@@ -2,12 +2,32 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Protocol
 
 from belvedere.encoding.natural import decode_some, encode
 from belvedere.libraries import np, pa, pc
 from belvedere.stores.base.base_tables import TableId
 from belvedere.stores.base.mapping import Mapping
+
+# What a cell of a foreign table does, in HBase's codes.
+PUT, DELETE, DELETE_FAMILY_VERSION, DELETE_COLUMN, DELETE_FAMILY = 4, 8, 10, 12, 14
+
+
+@cache
+def cells_schema() -> pa.Schema:
+    """The columns of `LogBlock.cells`."""
+    return pa.schema(
+        [
+            ("operation", pa.int32()),
+            ("family", pa.int16()),
+            ("column", pa.int16()),
+            ("type", pa.uint8()),
+            ("timestamp", pa.int64()),
+            ("sequence", pa.int64()),
+            ("value", pa.binary()),
+        ]
+    )
 
 
 class ForeignTables(Protocol):

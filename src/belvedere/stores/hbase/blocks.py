@@ -5,30 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from collections.abc import Mapping as MappingOf
 from dataclasses import dataclass
-from functools import cache
 
 from belvedere.libraries import np, npt, pa
-from belvedere.stores.base import LogBlock, TableId
+from belvedere.stores.base import (
+    DELETE_FAMILY,
+    DELETE_FAMILY_VERSION,
+    LogBlock,
+    TableId,
+    cells_schema,
+)
 from belvedere.stores.base.mapping import Mapping
 from belvedere.stores.hbase.frames import Frame
 from belvedere.stores.hbase.log_index import Adopted, Entry
-
-_DELETE_FAMILY_VERSION, _DELETE_FAMILY = 10, 14
-
-
-@cache
-def cells_schema() -> pa.Schema:
-    return pa.schema(
-        [
-            ("operation", pa.int32()),
-            ("family", pa.int16()),
-            ("column", pa.int16()),
-            ("type", pa.uint8()),
-            ("timestamp", pa.int64()),
-            ("sequence", pa.int64()),
-            ("value", pa.binary()),
-        ]
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +84,7 @@ def _part(frame: Frame, mapping: Mapping) -> _Part | None:
 def _cells(frame: Frame, mapping: Mapping, operations: npt.NDArray[np.int32]) -> pa.RecordBatch:
     """Cells of operations that are ours (not -1), in columns or families that are mapped."""
     family_of, column_of = _columns(frame, mapping)
-    is_family = (frame.types == _DELETE_FAMILY) | (frame.types == _DELETE_FAMILY_VERSION)
+    is_family = (frame.types == DELETE_FAMILY) | (frame.types == DELETE_FAMILY_VERSION)
     families = family_of[frame.columns]
     columns = np.where(is_family, np.int16(-1), column_of[frame.columns])
     mapped = np.where(is_family, families, columns) >= 0

@@ -19,17 +19,21 @@ from typing import NamedTuple
 from belvedere.errors import Dropped, Stale, StoreError
 from belvedere.libraries import pa
 from belvedere.stores.base import (
+    DELETE_COLUMN,
+    DELETE_FAMILY,
+    DELETE_FAMILY_VERSION,
+    PUT,
     LogBlock,
     Mapping,
     Operations,
     TableId,
     cells_of_rows,
+    cells_schema,
     rows_of_cells,
 )
 from belvedere.stores.memory.state import Batch, batches, binary, inside
 from belvedere.types import Position, Vector
 
-PUT, DELETE, DELETE_FAMILY_VERSION, DELETE_COLUMN, DELETE_FAMILY = 4, 8, 10, 12, 14
 _STREAM = "log"
 
 
@@ -176,12 +180,11 @@ class ForeignBase:
         return self.write(table, binary([key]), binary([value]), before_images)
 
     def _as_client(self, mapping: Mapping, values: list[bytes | None] | None) -> list[Cell]:
-        """The cells of a row; a NULL column, or all of a deleted row, is a delete."""
+        """The cells of a row; a NULL column, or every mapped one of a deleted row, is a delete."""
         now = self._sequence + 1
-        if values is None:
-            return [Cell(family, b"", DELETE_FAMILY, now) for family in mapping.families]
+        given = values or [None] * len(mapping.columns)
         cells = []
-        for column, value in zip(mapping.columns, values, strict=True):
+        for column, value in zip(mapping.columns, given, strict=True):
             kind = DELETE_COLUMN if value is None else PUT
             family = mapping.families[column.family]
             cells.append(Cell(family, column.qualifier, kind, now, value or b""))
@@ -297,9 +300,7 @@ def _batch(mapping: Mapping, done: Row) -> pa.RecordBatch:
         column = -1 if cell.is_wide else columns.get((family, cell.qualifier))
         if family >= 0 and column is not None:
             rows.append((0, family, column, cell.type, cell.timestamp, sequence, cell.value))
-    kinds = (pa.int32(), pa.int16(), pa.int16(), pa.uint8(), pa.int64(), pa.int64(), pa.binary())
-    names = ("operation", "family", "column", "type", "timestamp", "sequence", "value")
-    found = zip(*rows, strict=True) if rows else [()] * len(names)
-    return pa.record_batch(
-        [pa.array(c, kind) for c, kind in zip(found, kinds, strict=True)], names=names
-    )
+    schema = cells_schema()
+    found = zip(*rows, strict=True) if rows else [()] * len(schema)
+    arrays = [pa.array(c, field.type) for c, field in zip(found, schema, strict=True)]
+    return pa.record_batch(arrays, schema=schema)
