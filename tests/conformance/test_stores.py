@@ -714,6 +714,18 @@ def test_an_attempt_reads_as_of_the_epoch_before(store: Store) -> None:
     shard.close()
 
 
+def test_many_keys_are_found_in_the_order_in_which_they_are_asked_for(store: Store) -> None:
+    """Some are absent, deleted, asked for twice, or the beginning of another."""
+    kept: dict[bytes, bytes | None] = {b"%d" % i: b"v%d" % i for i in range(0, 3_000, 2)}
+    write_epoch(store, 1, kept)
+    write_epoch(store, 2, {b"%d" % i: None for i in range(0, 3_000, 10)})
+    asked = [b"%d" % (i * 7 % 3_001) for i in range(4_000)]
+    found = store.state.shard(0, 3).get_many(TABLE, binary(*asked)).to_pylist()
+    assert found == [None if int(key) % 10 == 0 else kept.get(key) for key in asked]
+    before = store.state.shard(0, 2).get_many(TABLE, binary(*asked)).to_pylist()
+    assert before == [kept.get(key) for key in asked]
+
+
 def test_reads_are_the_same_before_during_and_after_another_attempt_of_the_epoch(
     store: Store,
 ) -> None:

@@ -5,7 +5,6 @@ import java.io.IOException;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
-import java.util.concurrent.Future;
 import org.apache.hadoop.hbase.Cell;
 import org.apache.hadoop.hbase.HConstants;
 import org.apache.hadoop.hbase.TableName;
@@ -28,7 +27,7 @@ import org.apache.hadoop.hbase.util.Bytes;
 public final class Records {
   static final byte RECORD = 1;
   static final byte[] FLOORS = Bytes.toBytes("f");
-  private static final int GETS_IN_A_CALL = 1_000;
+  private static final int FEWEST_IN_A_WALK = 64;
   private static final long PAGE_BYTES = 8 << 20;
 
   final TableName name;
@@ -85,27 +84,17 @@ public final class Records {
   public byte[] get(int slot, byte[] keys, long until) throws IOException {
     Columns in = Columns.read(keys);
     ColumnsWriter out = new ColumnsWriter(qualifiers.length);
-    if (in.rows <= GETS_IN_A_CALL) {
-      add(out, getSome(slot, in, 0, in.rows, until));
-      return out.toBytes();
-    }
-    List<Future<Result[]>> parts = new ArrayList<>();
-    for (int start = 0; start < in.rows; start += GETS_IN_A_CALL) {
-      int from = start;
-      int to = Math.min(in.rows, start + GETS_IN_A_CALL);
-      parts.add(client.submit(() -> getSome(slot, in, from, to, until)));
-    }
-    for (Result[] some : Client.await(parts)) {
-      add(out, some);
+    if (in.rows < FEWEST_IN_A_WALK) {
+      add(out, getSome(slot, in, until));
+    } else {
+      add(out, new KeyWalk(client, this, rowsOf(slot, in), until).find());
     }
     return out.toBytes();
   }
 
-  private Result[] getSome(int slot, Columns keys, int from, int to, long until)
-      throws IOException {
-    List<Get> gets = new ArrayList<>(to - from);
-    for (int i = from; i < to; i++) {
-      byte[] row = row(slot, keys.bytes, keys.start(0, i), keys.length(0, i));
+  private Result[] getSome(int slot, Columns keys, long until) throws IOException {
+    List<Get> gets = new ArrayList<>(keys.rows);
+    for (byte[] row : rowsOf(slot, keys)) {
       gets.add(new Get(row).addFamily(family).setTimeRange(0, until));
     }
     try (Table table = client.table(name)) {
@@ -260,10 +249,10 @@ public final class Records {
     return new Page(out.toBytes(), isFull ? key(row) : null, walk.number(), walk.counted());
   }
 
-  private byte[][] rowsOf(int slot, Columns prefixes) {
-    byte[][] rows = new byte[prefixes.rows][];
+  private byte[][] rowsOf(int slot, Columns keys) {
+    byte[][] rows = new byte[keys.rows][];
     for (int i = 0; i < rows.length; i++) {
-      rows[i] = row(slot, prefixes.bytes, prefixes.start(0, i), prefixes.length(0, i));
+      rows[i] = row(slot, keys.bytes, keys.start(0, i), keys.length(0, i));
     }
     return rows;
   }
