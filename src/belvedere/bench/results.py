@@ -16,6 +16,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Self, get_args, get_origin, get_type_hints
 
+from belvedere.bench.hbase_results import HBaseResults
 from belvedere.bench.peers import PeerResult
 
 INGEST, MAINTAIN, END_TO_END = "ingest", "maintain", "end to end"
@@ -276,6 +277,7 @@ class Results:
     many_views: tuple[ManyViews, ...] = ()
     tpch: tuple[TpchPoint, ...] = ()
     fan_out: tuple[FanOut, ...] = ()
+    hbase: tuple[HBaseResults, ...] = ()
 
     def rate(
         self, figure: str, view: str, size: int | None = None, before_images: bool = True

@@ -16,6 +16,8 @@ from belvedere.bench.peers import PeerResult, duckdb_refresh, duckdb_refresh_joi
 from belvedere.bench.results import Results, merged
 from belvedere.bench.scenarios.settings import Settings
 from belvedere.bench.views import JOIN
+from belvedere.errors import StoreError
+from belvedere.stores.hbase import jars
 
 ONE_TABLE = (
     "ingest",
@@ -29,7 +31,8 @@ ONE_TABLE = (
     "base_write_with_views",
     "memory",
 )
-SCENARIOS = (*ONE_TABLE, "join", "many_views", "tpch", "fan_out")
+HBASE = "hbase"
+SCENARIOS = (*ONE_TABLE, "join", "many_views", "tpch", "fan_out", HBASE)
 _Measure = Callable[[Path, str, Path], PeerResult]
 PEERS: dict[str, _Measure] = {
     lmdb_by_hand.ENGINE: lmdb_by_hand.run,
@@ -42,13 +45,22 @@ def run(
     scenarios: Sequence[str] = SCENARIOS,
     say: Callable[[str], None] = lambda _: None,
 ) -> Results:
-    """All parts; `say` hears what is about to run."""
+    """All parts; `say` hears what is about to run. HBase is left out where it is not installed,
+    unless it is all that is asked for.
+    """
     unknown = set(scenarios) - set(SCENARIOS)
     if unknown:
         raise ValueError(
             f"there is no scenario {', '.join(sorted(unknown))}: use {', '.join(SCENARIOS)}"
         )
-    settings.log()  # written before anything is timed
+    missing = jars.missing() if HBASE in scenarios else ""
+    if missing and tuple(scenarios) == (HBASE,):
+        raise StoreError(f"the scenario {HBASE} cannot run: {missing}")
+    if missing:
+        say(f"nothing of HBase: {missing}")
+        scenarios = [name for name in scenarios if name != HBASE]
+    if set(scenarios) != {HBASE}:
+        settings.log()  # written before anything is timed
     return merged(_parts(settings, scenarios, say))
 
 

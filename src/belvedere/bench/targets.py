@@ -6,9 +6,10 @@ recomputes: absolute figures differ from machine to machine.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from belvedere.bench.hbase_results import HBaseMaintain, HBaseWrites
 from belvedere.bench.peers import duckdb_refresh, lmdb_by_hand
 from belvedere.bench.results import (
     END_TO_END,
@@ -37,6 +38,7 @@ JOIN_MAINTAIN, JOIN_END_TO_END = 3.0, 2.0
 MANY_WITHIN = 3.0
 TPCH_WITHIN = 1.25
 FAN_OUT_MB, FAN_OUT_ROWS = 3 * 1024, 1_000_000
+HBASE_SHARE, HBASE_TWO_TASKS, HBASE_WRITES = 0.8, 1.7, 0.95
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +98,7 @@ def peer_view(rate: Rate) -> str:
 
 def verdicts(results: Results) -> list[Verdict]:
     """Every target that the results say something about."""
-    parts = (_throughput, _against_duckdb, _latencies, _flat, _many, _tpch, _capacity)
+    parts = (_throughput, _against_duckdb, _latencies, _flat, _many, _tpch, _capacity, _hbase)
     return [verdict for part in parts for verdict in part(results)]
 
 
@@ -222,6 +224,34 @@ def _capacity(results: Results) -> Iterator[Verdict]:
                 False,
                 f.correct,
             )
+
+
+def _hbase(results: Results) -> Iterator[Verdict]:
+    for found in results.hbase:
+        for m in found.maintain:
+            name = f"HBase, maintain {m.view} in {m.tasks} task(s)"
+            yield Verdict(name, m.share, HBASE_SHARE, "x bare client", True, m.correct)
+        yield from _hbase_tasks(found.maintain)
+        yield from _hbase_writes(found.writes)
+
+
+def _hbase_tasks(maintain: Sequence[HBaseMaintain]) -> Iterator[Verdict]:
+    one = {m.view: m for m in maintain if m.tasks == 1}
+    for m in maintain:
+        if m.tasks == 2 and m.view in one:
+            times = m.ops_per_s / one[m.view].ops_per_s
+            name = f"HBase, {m.view} in two tasks"
+            yield Verdict(name, times, HBASE_TWO_TASKS, "x one task", True, m.correct)
+
+
+def _hbase_writes(writes: Sequence[HBaseWrites]) -> Iterator[Verdict]:
+    plain = {w.running: w for w in writes if not w.captured}
+    for w in writes:
+        if w.captured and w.running in plain:
+            kept = "kept" if w.running else "declared"
+            name = f"HBase, puts with {w.views} view(s) {kept}"
+            times = w.puts_per_s / plain[w.running].puts_per_s
+            yield Verdict(name, times, HBASE_WRITES, "x not captured", True, True)
 
 
 def described(rate: Rate) -> str:

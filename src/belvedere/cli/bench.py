@@ -21,6 +21,9 @@ QUICK = {
     "tpch_scales": (0.001, 0.002),
     "tpch_orders": 50,
     "fan_out": 20_000,
+    "hbase_ops": 20_000,
+    "hbase_puts": 5_000,
+    "hbase_rounds": 1,
 }
 
 

@@ -9,6 +9,13 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from belvedere.bench.hbase_results import (
+    HBaseCapture,
+    HBaseFreshness,
+    HBaseMaintain,
+    HBaseResults,
+    HBaseWrites,
+)
 from belvedere.bench.peers import PeerResult
 from belvedere.bench.report import plot, report
 from belvedere.bench.results import (
@@ -105,6 +112,22 @@ def made_up() -> Results:
             TpchPoint("q03", 0.1, 875_000, 8_000, 5, 60.0, True),
         ),
         fan_out=(FanOut(MILLION, 4.0, 2_000, 1_500, True),),
+        hbase=(of_hbase(),),
+    )
+
+
+def of_hbase() -> HBaseResults:
+    return HBaseResults(
+        capture=(HBaseCapture(200_000, 0.5),),
+        maintain=(
+            HBaseMaintain("V2", 1, 200_000, 3, 50_000, 2.0, 0.5, 0.4, True),
+            HBaseMaintain("V2", 2, 200_000, 3, 50_000, 1.0, 0.4, 0.3, True),
+        ),
+        writes=(
+            HBaseWrites(0, False, False, 3, 50_000.0, 1.0),
+            HBaseWrites(10, True, False, 3, 49_000.0, 1.0),
+        ),
+        freshness=(HBaseFreshness("V2", 30, 321.5, 100.0, 210.5, 305.5, 2.5, True),),
     )
 
 
@@ -170,6 +193,14 @@ def test_sharing_growth_and_fan_out_have_targets() -> None:
     assert not [v for v in verdicts(small) if v.name.startswith(("fan-out", "TPC-H", "200"))]
 
 
+def test_hbase_is_held_against_its_own_client() -> None:
+    results = made_up()
+    assert found(results, "HBase, maintain V2 in 2 task(s)", "x bare client").measured == 0.3
+    assert found(results, "HBase, V2 in two tasks", "x one task").reached
+    puts = found(results, "HBase, puts with 10 view(s) declared", "x not captured")
+    assert (puts.measured, puts.reached) == (0.98, True)
+
+
 def test_a_wrong_result_reaches_no_target() -> None:
     results = made_up()
     wrong = replace(results, rates=tuple(replace(r, correct=False) for r in results.rates))
@@ -199,6 +230,9 @@ def test_the_report_shows_every_part() -> None:
         "Fan-out",
         "TPC-H",
         "421 for 800",
+        "share of it",
+        "x not captured",
+        "321.5",
         "Targets",
     ):
         assert part in text

@@ -11,6 +11,8 @@ import pytest
 
 from belvedere.bench import process, suite
 from belvedere.bench.scenarios.settings import Settings, parsed
+from belvedere.errors import StoreError
+from belvedere.stores.hbase import jars
 
 
 def test_settings_survive_the_command_line() -> None:
@@ -43,3 +45,12 @@ def test_a_module_that_fails_says_which() -> None:
         RuntimeError, match=r"bench\.scenarios\.settings --no-such-option ended with"
     ):
         process.run_json("belvedere.bench.scenarios.settings", "--no-such-option")
+
+
+def test_without_its_jars_hbase_alone_is_refused_with_advice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert jars.missing()
+    with pytest.raises(StoreError, match=r"the scenario hbase cannot run: .*(pip|make|up)"):
+        suite.run(Settings(work=tmp_path), ["hbase"])

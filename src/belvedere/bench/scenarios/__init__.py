@@ -15,5 +15,6 @@ memory                  the pipeline's peak under a large backlog
 join                    the join V5: from a backlog, end to end, and against the number of matches
 many_views              two hundred views that share ten aggregates, beside ten
 tpch                    cost of a changed row for TPC-H's Q3 and Q5 while the tables grow
+hbase                   capture, maintenance, writers and freshness on a real HBase, if it is there
 fan_out                 one row that a million rows of a join depend on
 """

@@ -39,6 +39,11 @@ class Settings:
     tpch_scales: tuple[float, ...] = (0.01, 0.1)
     tpch_orders: int = 500  # orders that come, change and go in an epoch
     fan_out: int = 1_000_000
+    hbase_ops: int = 200_000  # of a backlog, and so of an epoch
+    hbase_puts: int = 20_000  # of a client, in a turn
+    hbase_rounds: int = 3
+    hbase_views: tuple[str, ...] = ("V1", "V2", "V5")
+    hbase_tasks: tuple[int, ...] = (1, 2, 4)  # of V2; of others two
     timeout: float = 600.0
 
     def log(self, number: int = 0, ops: int | None = None) -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -29,19 +30,35 @@ def own(name: str) -> Path:
     return jar
 
 
+def missing() -> str:
+    """What a cluster on this machine lacks, and how to get it; nothing is fetched."""
+    if importlib.util.find_spec("jpype") is None:
+        return 'JPype is not installed: pip install "belvedere[hbase]"'
+    if not all((_HERE / "jars" / name).is_file() for name in (SERVER, CLIENT)):
+        return "the jars of Belvedere are not built: run `make java`"
+    parts: tuple[Part, ...] = ("client", "cluster")
+    if not all(_place(part)[1].is_dir() for part in parts):
+        return "the jars of HBase are not here: `belvedere hbase up DIRECTORY` fetches them"
+    return ""
+
+
 def fetched(part: Part) -> Path:
     """The directory with the jars of an HBase client, or of a whole cluster; fetched if need be."""
-    pom = _HERE / "poms" / f"{part}.xml"
-    name = f"hbase-{part}-{hashlib.sha256(pom.read_bytes()).hexdigest()[:12]}"
-    place = _cache() / name
+    pom, place = _place(part)
     if place.is_dir():
         return place
     place.parent.mkdir(parents=True, exist_ok=True)
-    with open(place.parent / f"{name}.lock", "w") as lock:  # several processes may need it at once
+    with open(f"{place}.lock", "w") as lock:  # several processes may need it at once
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not place.is_dir():
             _fetch(pom, place)
     return place
+
+
+def _place(part: Part) -> tuple[Path, Path]:
+    """What says which jars there are, and where they are, or would be."""
+    pom = _HERE / "poms" / f"{part}.xml"
+    return pom, _cache() / f"hbase-{part}-{hashlib.sha256(pom.read_bytes()).hexdigest()[:12]}"
 
 
 def _fetch(pom: Path, place: Path) -> None:
