@@ -35,12 +35,14 @@ from belvedere.waiting import check_seconds, wait_until
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from belvedere.epochs.base_check import BaseVerification
     from belvedere.epochs.coordinator import Coordinator, EpochReport, Runner
     from belvedere.epochs.handle import Pipeline
     from belvedere.epochs.settings import Settings
     from belvedere.epochs.verify import Verification
     from belvedere.prepared import PreparedStatements
     from belvedere.result import Result
+    from belvedere.spark.runner import SparkRunner
     from belvedere.status import Status
 
 
@@ -213,14 +215,15 @@ class Database:
             self._runner = LocalRunner(self.store)
         return Coordinator(self.store, self._runner or self._spark_runner(), settings)
 
-    def _spark_runner(self) -> Runner:
+    def _spark_runner(self) -> SparkRunner:
         from belvedere.epochs.width import Width
         from belvedere.spark.runner import SparkRunner
 
-        self._runner = SparkRunner(
+        made = SparkRunner(
             self.store, self.spark, Width(tasks=self.spark.sparkContext.defaultParallelism)
         )
-        return self._runner
+        self._runner = made
+        return made
 
     # ---- sessions
 
@@ -263,6 +266,21 @@ class Database:
 
         name = _name("view", view)
         return repair(self._coordinator(Settings()), self.spark, name)
+
+    def verify_base(self, table: str) -> BaseVerification:
+        """Compare our picture of a foreign table with the table itself; catches up before."""
+        from belvedere.epochs.base_check import verify_base
+
+        return verify_base(self.store, _name("table", table), self.catch_up)
+
+    def repair_base(self, table: str) -> BaseVerification:
+        """Make our picture of a foreign table, and with it the views, as the table is now; returns
+        what was found. For what no log shows: truncation, bulk loads, writes without a log.
+        """
+        from belvedere.epochs.base_repair import repair_base
+        from belvedere.epochs.settings import Settings
+
+        return repair_base(self._coordinator(Settings()), _name("table", table))
 
     def status(self) -> Status:
         from belvedere.status import read_status

@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import socket
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from belvedere.catalog.definitions import LIVE, ViewDefinition
@@ -18,6 +18,7 @@ from belvedere.epochs.progress import progress
 from belvedere.errors import Stale
 from belvedere.graph import state_tables
 from belvedere.stores.base import CatalogTransaction, Store
+from belvedere.table_status import CaptureInfo, TableInfo, advice_for, read_tables
 from belvedere.types import Epoch, Position, Vector
 
 
@@ -36,6 +37,7 @@ class ViewInfo:
     # of which `loaded_rows` are loaded while the view is built, about; 0 if it is not known
     total_rows: int = 0
     seconds_left: float | None = None  # until it is built, about
+    advice: str = ""  # what somebody should do about a foreign table that it uses
 
     @property
     def is_live(self) -> bool:
@@ -51,6 +53,8 @@ class Status:
     coordinator: str  # "" if none is alive
     views: tuple[ViewInfo, ...]
     epochs: tuple[dict[str, Any], ...]  # manifests of recent epochs, oldest first
+    tables: tuple[TableInfo, ...] = ()  # the foreign ones
+    capture: CaptureInfo | None = None  # of foreign tables
 
     @property
     def lag_operations(self) -> int:
@@ -75,8 +79,12 @@ def read_status(store: Store, recent: int = 20) -> Status:
     seconds = _lag_seconds(store, committed, end)
     behind = committed.behind(end)
     alive = holder(store, time.time())
+    condition = store.foreign.condition() if store.foreign is not None else None
+    tables = read_tables(store, state, condition) if condition is not None else ()
     views = tuple(
-        _view(store, state, v, behind, seconds, epochs)
+        replace(
+            _view(store, state, v, behind, seconds, epochs), advice=advice_for(v, tables, state)
+        )
         for v in sorted(state.definitions(), key=lambda v: v.name)
     )
     owner = _process(alive.host, alive.pid) if alive else ""
@@ -88,6 +96,10 @@ def read_status(store: Store, recent: int = 20) -> Status:
         owner,
         views,
         tuple(epochs),
+        tables,
+        None
+        if condition is None
+        else CaptureInfo(condition.capture, behind, seconds, condition.servers),
     )
 
 
@@ -189,8 +201,26 @@ def prometheus(status: Status) -> str:
     live = gauge("view_live", "1 if the view is live and not in error", ("view",))
     for view in status.views:
         live.labels(view.name).set(1 if view.state == LIVE else 0)
+    _foreign_tables(status, gauge)
     _last_epoch(status, gauge)
     return str(generate_latest(registry).decode())
+
+
+def _foreign_tables(status: Status, gauge: Any) -> None:
+    if status.capture is None:
+        return
+    enabled = gauge("capture_enabled", "1 if changes of foreign tables are captured")
+    enabled.set(1 if status.capture.state == "enabled" else 0)
+    left_out = gauge("table_left_out_rows", "rows whose key is not as declared", ("table",))
+    loads = gauge("table_unchecked_loads", "bulk loads since the last check", ("table",))
+    faults = gauge(
+        "table_wrong_cells", "rows in which a column is not as declared", ("table", "column")
+    )
+    for table in status.tables:
+        left_out.labels(table.name).set(table.left_out)
+        loads.labels(table.name).set(table.unchecked_loads)
+        for fault in table.faults:
+            faults.labels(table.name, fault.column).set(fault.rows)
 
 
 def _last_epoch(status: Status, gauge: Any) -> None:

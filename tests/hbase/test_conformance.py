@@ -31,6 +31,7 @@ from tests.conformance.test_stores import (  # noqa: F401  # run here with anoth
     test_another_attempt_of_the_epoch_changes_nothing,
     test_counts_are_those_of_the_newest_records,
     test_lazy_scans_go_on_while_another_attempt_of_the_epoch_commits,
+    test_many_keys_are_found_in_the_order_in_which_they_are_asked_for,
     test_nothing_is_written_before_the_commit_or_without_it,
     test_prefix_scans_give_the_records_of_each_prefix_and_its_number,
     test_prefix_scans_go_on_while_another_attempt_of_the_epoch_commits,

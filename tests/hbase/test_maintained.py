@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,9 +14,11 @@ import pytest
 import belvedere
 from belvedere.database import Database
 from belvedere.epochs.local import LocalRunner
+from belvedere.stores.hbase.capture import Capture
+from belvedere.stores.hbase.install import uninstall
 from belvedere.stores.hbase.local import Cluster
 from tests.hbase.stores import namespace
-from tests.hbase.users import Mutation, User, Writer
+from tests.hbase.users import Mutation, User, Writer, quorum
 
 pytestmark = pytest.mark.hbase
 
@@ -131,6 +134,27 @@ def test_views_are_right_while_servers_die_and_regions_move(
     rows = {row["id"]: row["a"] for row in check(db, "moving")}
     for row, count in done.items():
         assert rows.get(row.decode()) == (None if count % 7 == 0 else str(count))
+
+
+def test_what_is_delivered_again_is_in_the_log_twice_and_in_views_once(
+    cluster: Cluster, user: User, tmp_path: Path
+) -> None:
+    """Epochs are as small as they can be, so that what comes again comes in a later one."""
+    name, settings = namespace(), ["belvedere.capture.redeliver", "20"]
+    Capture(quorum(cluster), name).install(f"file://{tmp_path}", settings)
+    dice = random.Random(11)
+    user.create("twice")
+    url = f"hbase://{quorum(cluster)}/{name}?capture={tmp_path}"
+    with belvedere.open(url, slots=2, grace=0) as db:
+        db._runner = LocalRunner(db.store)
+        adopt(db, "twice")
+        for _ in range(5):
+            for _ in range(8):
+                user.mutate("twice", b"r%d" % dice.randint(0, 5), random_mutation(dice))
+            db.catch_up(max_rows=1)
+            check(db, "twice")
+        assert db.store.base.end()["log"] > 5 * 8
+    uninstall(quorum(cluster), name)
 
 
 def test_a_session_reads_its_own_puts(db: Database, user: User) -> None:

@@ -19,8 +19,9 @@ pytestmark = [pytest.mark.hbase, pytest.mark.spark]
 
 def test_views_are_kept_by_a_standalone_spark_cluster(cluster: Cluster, tmp_path: Path) -> None:
     User(cluster).create("on_a_cluster", splits=[b"o5"])
-    with spark_cluster(tmp_path / "spark") as master:
-        arguments = [cluster.url(namespace()), master, "on_a_cluster"]
+    with spark_cluster(tmp_path / "spark") as spark:
+        old = len(list(cluster.capture.glob("scan_*.frames")))
+        arguments = [cluster.url(namespace()), spark.url, "on_a_cluster", str(cluster.capture)]
         done = subprocess.run(
             [sys.executable, "-m", "tests.hbase.on_a_cluster", *arguments],
             capture_output=True,
@@ -28,4 +29,5 @@ def test_views_are_kept_by_a_standalone_spark_cluster(cluster: Cluster, tmp_path
             check=False,
         )
     assert done.returncode == 0, done.stderr[-4000:]
-    assert done.stdout.split() == ["executors=2", f"rows={ROWS - ROWS // 10}"]
+    told = ["executors=2", f"rows={ROWS - ROWS // 10}", f"scans={old + 2}"]  # one for each region
+    assert done.stdout.split() == told

@@ -7,12 +7,12 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
-from urllib.parse import urlsplit
 
 from belvedere.stores.base.mapping import MappedColumn, MappedKey, Mapping
 from belvedere.stores.hbase.base_tables import HBaseBase
 from belvedere.stores.hbase.jvm import java_class
 from belvedere.stores.hbase.local import Cluster
+from belvedere.stores.hbase.url import parse
 from belvedere.types import parse_type
 
 _HBASE = "org.apache.hadoop.hbase"
@@ -21,7 +21,7 @@ BINARY = parse_type("binary")
 
 
 def quorum(cluster: Cluster) -> str:
-    return urlsplit(cluster.url()).netloc
+    return parse(cluster.url()).cluster
 
 
 def mapping(source: str) -> Mapping:
@@ -56,11 +56,35 @@ class User:
         put = java_class(f"{_HBASE}.client.Put")(row)
         for column, value in values.items():
             put.addColumn(b"f", column.encode(), value.encode())
-        with self._table(name) as table:
+        with self.open(name) as table:
             table.put(put)
 
+    def put_unlogged(self, name: str, row: bytes, **values: str) -> None:
+        """Which no log will have."""
+        put = java_class(f"{_HBASE}.client.Put")(row)
+        put.setDurability(java_class(f"{_HBASE}.client.Durability").SKIP_WAL)
+        for column, value in values.items():
+            put.addColumn(b"f", column.encode(), value.encode())
+        with self.open(name) as table:
+            table.put(put)
+
+    def delete_unlogged(self, name: str, row: bytes) -> None:
+        delete = java_class(f"{_HBASE}.client.Delete")(row)
+        delete.setDurability(java_class(f"{_HBASE}.client.Durability").SKIP_WAL)
+        with self.open(name) as table:
+            table.delete(delete)
+
+    def truncate(self, name: str) -> None:
+        self.admin.disableTable(self._name(name))
+        self.admin.truncateTable(self._name(name), True)
+
+    def compact(self, name: str) -> None:
+        """Flush, so that a compaction has files, and rewrite all of them."""
+        self.admin.flush(self._name(name))
+        self.admin.majorCompact(self._name(name))
+
     def delete(self, name: str, row: bytes) -> None:
-        with self._table(name) as table:
+        with self.open(name) as table:
             table.delete(java_class(f"{_HBASE}.client.Delete")(row))
 
     def mutate(self, name: str, row: bytes, cells: Iterable[Mutation]) -> None:
@@ -83,7 +107,7 @@ class User:
             if not each.isEmpty():
                 some.add(each)
         mutations = java_class(f"{_HBASE}.client.RowMutations").of(some)
-        with self._table(name) as table:
+        with self.open(name) as table:
             table.mutateRow(mutations)
 
     def regions(self, name: str) -> list[Any]:
@@ -105,18 +129,23 @@ class User:
         self.admin.move(region.getEncodedNameAsBytes(), others[0])
 
     def split(self, region: Any, row: bytes) -> None:
-        self.admin.splitRegionAsync(region.getRegionName(), row).get()
+        _await(self.admin.splitRegionAsync(region.getRegionName(), row))
 
     def merge(self, one: Any, other: Any) -> None:
         names = [one.getEncodedNameAsBytes(), other.getEncodedNameAsBytes()]
         bytes_array = java_class("byte[][]")
-        self.admin.mergeRegionsAsync(bytes_array(names), False).get()
+        _await(self.admin.mergeRegionsAsync(bytes_array(names), False))
 
     def _name(self, name: str) -> Any:
         return java_class(f"{_HBASE}.TableName").valueOf(name)
 
-    def _table(self, name: str) -> Any:
+    def open(self, name: str) -> Any:
         return self.connection.getTable(self._name(name))
+
+
+def _await(future: Any) -> None:
+    """A procedure of the master, which may die meanwhile: then it goes on after a while."""
+    future.get(120, java_class("java.util.concurrent.TimeUnit").SECONDS)
 
 
 class Writer(threading.Thread):

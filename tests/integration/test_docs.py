@@ -153,6 +153,7 @@ def test_every_command_is_documented_and_no_other() -> None:
 
 def test_every_metric_is_documented_and_no_other() -> None:
     from belvedere.status import Status, ViewInfo, prometheus
+    from belvedere.table_status import CaptureInfo
 
     view = ViewInfo("v", "live", 1, 0, 0.0, 0, 0, 0, 0, 0)
     epoch = {
@@ -162,7 +163,8 @@ def test_every_metric_is_documented_and_no_other() -> None:
         "committed": 0.0,
         "seconds": {"read": 0.0},
     }
-    text = prometheus(Status("memory:", 1, 0, 0, "", (view,), (epoch,)))
+    capture = CaptureInfo("enabled", 0, 0.0, ())
+    text = prometheus(Status("memory:", 1, 0, 0, "", (view,), (epoch,), (), capture))
     page = (DOCS / "operations.md").read_text(encoding="utf-8")
     assert set(re.findall(r"`(belvedere_\w+)`", page)) == set(
         re.findall(r"^# TYPE (\w+)", text, re.MULTILINE)

@@ -24,7 +24,8 @@ REQUESTED, LOADING, LIVE, DROPPED = "requested", "loading", "live", "dropped"
 class TableDefinition:
     """`delta` is the delta auxiliary view of a table that is written
     without before-images, else 0. A foreign table has a mapping, and its delta view has records of
-    cells (`changes.cells`) instead of rows.
+    cells (`changes.cells`) instead of rows. `faults` are its error tables (`operators.faults`): one
+    for each column that is not of the key, then one for rows whose key is none.
     """
 
     id: TableId
@@ -33,6 +34,12 @@ class TableDefinition:
     before_images: bool = True
     delta: TableId = 0
     mapping: Mapping | None = None
+    faults: tuple[TableId, ...] = ()
+
+    @property
+    def state_tables(self) -> tuple[TableId, ...]:
+        """All that is kept for it."""
+        return (*([self.delta] if self.delta else []), *self.faults)
 
     @property
     def info(self) -> TableInfo:
@@ -44,6 +51,7 @@ class TableDefinition:
         data |= {"before_images": self.before_images, "delta": self.delta}
         if self.mapping is not None:
             data["mapping"] = json.loads(self.mapping.to_bytes())
+            data["faults"] = list(self.faults)
         return json.dumps(data).encode()
 
     @classmethod
@@ -53,7 +61,8 @@ class TableDefinition:
         d = json.loads(data)
         schema, mapping = Schema.from_json(d["schema"]), d.get("mapping")
         found = None if mapping is None else Mapping.from_bytes(json.dumps(mapping).encode())
-        return cls(d["id"], d["name"], schema, d["before_images"], d["delta"], found)
+        faults = tuple(d.get("faults", ()))
+        return cls(d["id"], d["name"], schema, d["before_images"], d["delta"], found, faults)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,8 @@ All of it is in the store's one transaction domain (rule R4).
     REPAIRS    repair/...         records that a repair will write
     ADOPTIONS  adopt/7            foreign tables whose rows are not all in the log yet, or not in
                                   the epochs: the vector with which they are, None while unknown
+    CHECKED    checked/7          bulk loads of a foreign table that were seen when its picture was
+                                  last found right, or made so
 """
 
 from __future__ import annotations
@@ -163,4 +165,5 @@ ADOPTIONS = Entries[int, Vector | None](
     decodes("how far a table is adopted")(lambda data: Vector(json.loads(data)) if data else None),
     lambda vector: b"" if vector is None else json.dumps(vector.to_json()).encode(),
 )
+CHECKED = Entries[int, int]("checked/", int, *_number("the bulk loads that were checked"))
 REPAIRS = Entries[str, bytes]("repair/", str, _same, _same)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -10,8 +11,9 @@ from belvedere.catalog.damage import decodes
 from belvedere.catalog.definitions import TableDefinition, ViewDefinition, ViewStatus
 from belvedere.catalog.head import Head
 from belvedere.errors import CatalogError
-from belvedere.stores.base import CatalogTransaction, Store
-from belvedere.types import Epoch, Vector
+from belvedere.graph import columns_used
+from belvedere.stores.base import CatalogTransaction, Store, TableId
+from belvedere.types import Column, Epoch, Vector
 
 T = TypeVar("T")
 
@@ -31,8 +33,23 @@ class CatalogState:
     adopting: dict[int, Vector | None] = field(default_factory=dict)
 
     def in_error(self, view: ViewDefinition) -> int:
-        """How many rows the view cannot evaluate; nodes that it shares count too."""
-        return sum(self.errors.get(table, 0) for table in view.error_tables)
+        """How many rows the view cannot evaluate, nodes that it shares count too; and wrong cells
+        of foreign tables in columns that it uses.
+        """
+        if not any(self.errors.values()):
+            return 0
+        faults = (table for _, _, table in self.faults_of(view))
+        return sum(self.errors.get(table, 0) for table in (*view.error_tables, *faults))
+
+    def faults_of(self, view: ViewDefinition) -> Iterator[tuple[TableDefinition, Column, TableId]]:
+        """Columns of foreign tables that a view uses, with the tables of their wrong cells."""
+        tables = {table.id: table for table in self.tables.values() if table.faults}
+        used = columns_used(view.nodes) if tables else {}
+        for table in (tables[number] for number in used if number in tables):
+            chosen, schema = used[table.id], table.schema
+            for column, fault in zip(schema.value_columns, table.faults[:-1], strict=True):
+                if chosen is None or schema.columns.index(column) in chosen:
+                    yield table, column, fault
 
     def table(self, name: str) -> TableDefinition:
         if name.lower() in self.views:

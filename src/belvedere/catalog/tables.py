@@ -55,13 +55,15 @@ def _adopt_table(
         raise CatalogError(f"{store.url} has no foreign tables: leave out USING and OPTIONS")
     if store.catalog.read(lambda t: check_free(t, name, if_not_exists, "table")):
         return False
-    table, delta = store.catalog.transact(lambda t: (new_id(t), new_id(t)))
+    count = 3 + len(mapping.columns)  # itself, its delta view, error tables
+    table, delta, *faults = store.catalog.transact(lambda t: [new_id(t) for _ in range(count)])
+    definition = TableDefinition(table, name, schema, False, delta, mapping, tuple(faults))
     store.foreign.adopt(table, mapping)
 
     def body(t: CatalogTransaction) -> bool:
         if check_free(t, name, if_not_exists, "table"):
             return False
-        layout.TABLES.put(t, table, TableDefinition(table, name, schema, False, delta, mapping))
+        layout.TABLES.put(t, table, definition)
         layout.ADOPTIONS.put(t, table, None)
         layout.NAMES.put(t, name.lower(), Name("table", table))
         bump(t)
@@ -153,6 +155,7 @@ def _end_drop(t: CatalogTransaction, table: TableDefinition) -> None:
         return
     layout.NAMES.delete(t, table.name.lower())
     layout.ADOPTIONS.delete(t, table.id)
+    layout.CHECKED.delete(t, table.id)
     # an open epoch may still name its definition: a coordinator removes it
     layout.DROPPED.put(t, table.id, b"")
     bump(t)

@@ -33,9 +33,11 @@ from belvedere.stores.base import (
     DELETE_FAMILY,
     DELETE_FAMILY_VERSION,
     PUT,
+    Codes,
+    KeyedCells,
     LogBlock,
     Mapping,
-    rows_of_cells,
+    read_cells,
 )
 
 VERSIONS = 3  # newest puts of a column that are kept, for deletes of single versions
@@ -52,6 +54,7 @@ _ENTRY: Any = [
     ("length", "<u4"),
 ]
 _HEADER_SIZE, _ENTRY_SIZE = 12, 25
+SHOWS_NOTHING = bytes(_HEADER_SIZE)  # what `shown_cells` says of markers alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,8 +278,33 @@ def _values(packed: Packed, lengths: Integers, begins: Integers, firsts: Integer
     return packed.slices(starts, starts + lengths, None, pa.binary())
 
 
+def records_of(keys: pa.BinaryArray, scanned: KeyedCells) -> pa.BinaryArray:
+    """Records of cells that were scanned, aligned with `keys`; NULL where nothing was found."""
+    found, batch = scanned
+    made = merge(pa.nulls(len(found), pa.binary()), _of_batch(batch, np.arange(len(found))))
+    return made.take(pc.index_in(keys, found))
+
+
+def shown_cells(records: pa.BinaryArray) -> pa.BinaryArray:
+    """What records show, with time stamps: equal bytes show the same, now and after any later
+    change. NULL where there is no record.
+    """
+    cells, applied = decode_records(records)
+    puts = cells.take(cells["type"] == PUT)
+    newest = puts.take(_rank_in_column(puts) == 0)
+    newest = newest.take(np.lexsort((newest["column"], newest.row)))
+    newest.entry["sequence"] = 0
+    shown = encode_records(newest, np.zeros_like(applied))
+    return pc.if_else(records.is_valid(), shown, pa.scalar(None, pa.binary()))
+
+
 def images(mapping: Mapping, records: pa.BinaryArray) -> pa.BinaryArray:
     """The rows that records stand for, NULL where there is none: no mapped column has a value."""
+    return read_records(mapping, records)[0]
+
+
+def read_records(mapping: Mapping, records: pa.BinaryArray) -> tuple[pa.BinaryArray, list[Codes]]:
+    """The same, and what is wrong with every column of every row (`read_cells`)."""
     cells, _ = decode_records(records)
     puts = cells.take(cells["type"] == PUT)
     newest = puts.take(_rank_in_column(puts) == 0)
@@ -286,4 +314,4 @@ def images(mapping: Mapping, records: pa.BinaryArray) -> pa.BinaryArray:
         place = np.full(len(records), -1, np.int64)
         place[mine.row] = np.arange(len(mine))
         columns.append(mine.value.take(pa.array(place, mask=place < 0)))
-    return rows_of_cells(mapping, columns, len(records))
+    return read_cells(mapping, columns, len(records))

@@ -179,6 +179,7 @@ COMMANDS = (
             "belvedere verify",
             "belvedere verify revenue --repair",
             "belvedere verify revenue --repair --yes",
+            "belvedere verify --base orders",
         ),
     ),
     Listed(

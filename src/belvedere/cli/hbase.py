@@ -115,12 +115,12 @@ def _prepare(action: Action, place: str, json: bool) -> None:
 
     address = parse(place)
     if action is Action.UNINSTALL:
-        by_hand, done = "", uninstall(address.servers, address.namespace)
+        by_hand, done = "", uninstall(address.cluster, address.namespace)
     elif not address.capture:
         raise StoreError("install needs a directory for captured changes: add ?capture=DIRECTORY")
     else:
         by_hand = manual_steps(address.capture)
-        done = install(address.servers, address.namespace, address.capture)
+        done = install(address.cluster, address.namespace, address.capture)
     if json:
         typer.echo(to_json({"by_hand": by_hand, "done": done}))
         return

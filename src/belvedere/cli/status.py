@@ -11,6 +11,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from belvedere.cli.captured import captured
 from belvedere.cli.options import Json
 from belvedere.cli.signals import Stop, stopping
 from belvedere.cli.tables import console, new_table, size
@@ -71,6 +72,8 @@ def shown(found: Status, epochs: int) -> RenderableType:
     parts: list[RenderableType] = [_heading(found)]
     if found.views:
         parts.append(views_table(found.views))
+    if found.capture is not None:
+        parts += captured(found.capture, found.tables)
     if epochs and found.epochs:
         parts.append(epochs_table(found.epochs[-epochs:]))
     return Group(*parts)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from belvedere.epochs.intent import Intent
     from belvedere.epochs.manager import Ack
+    from belvedere.stores.base import RowRange, TableId
 
 MASTER = "local[*]"
 
@@ -54,6 +55,9 @@ class _WhenNeeded:
 
     def run(self, intent: Intent) -> list[Ack]:
         return self._db._spark_runner().run(intent)
+
+    def scan(self, table: TableId, ranges: Sequence[RowRange]) -> None:
+        self._db._spark_runner().scan(table, ranges)
 
 
 @contextmanager

@@ -5,7 +5,7 @@ wrong, if told to.
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -13,22 +13,30 @@ from rich.table import Table
 from rich.text import Text
 
 from belvedere.cli.options import Conf, Json, Master
-from belvedere.cli.tables import console, new_table, plural
+from belvedere.cli.tables import console, new_table
 from belvedere.cli.terminal import MASTER, database
-from belvedere.cli.values import to_json, to_text
+from belvedere.cli.values import to_json
+from belvedere.cli.verify_base import Wanted, verify_tables
+from belvedere.cli.wrong_rows import KINDS, counted, outcome, wrong_rows
 from belvedere.database import Database
-from belvedere.epochs.verify import SHOWN, Difference, Verification
+from belvedere.epochs.verify import Verification
 from belvedere.errors import ViewNotReady
-
-KINDS = ("missing", "extra", "different")
 
 
 def verify(
     ctx: typer.Context,
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="VIEW", help="Views; all if none is named.", show_default=False),
+        typer.Argument(
+            metavar="NAME",
+            help="Views, with --base tables; all if none is named.",
+            show_default=False,
+        ),
     ] = None,
+    base: Annotated[
+        bool,
+        typer.Option("--base", help="Compare captured tables with what their own store answers."),
+    ] = False,
     repair: Annotated[
         bool,
         typer.Option("--repair", help="Show what a repair would change; with --yes, change it."),
@@ -45,11 +53,16 @@ def verify(
 ) -> None:
     """Compare views with what Spark SQL computes.
 
-    Every view is recomputed from its table as of one epoch. The exit code is 1 if a row is wrong.
+    Every view is recomputed from its table as of one epoch. With --base the tables are looked at:
+    our picture of a table of HBase, of which views are made, beside the table itself. The exit code
+    is 1 if a row is wrong.
     """
     if yes and not repair:
         raise typer.BadParameter("it belongs to --repair", param_hint="--yes")
     with database(ctx, master, conf) as db:
+        if base:
+            verify_tables(db, names, Wanted(repair, yes, limit, json))
+            return
         wanted = [
             db.state().view(name).name
             for name in names or [v.name for v in db.state().views.values()]
@@ -81,19 +94,7 @@ def _show(found: list[Verification], out: Console, limit: int, repair: bool, yes
         if v.differences and limit:
             out.print(differences(v, limit))
     if repair:
-        out.print(_outcome(found, yes))
-
-
-def _outcome(found: list[Verification], yes: bool) -> str:
-    wrong = sum(sum(v.counts.values()) for v in found)
-    if not wrong:
-        return "there is nothing to repair"
-    if yes:
-        return f"[green]{plural(wrong, 'row')} corrected[/green]"
-    return (
-        f"[yellow]nothing was changed[/yellow]: --repair --yes would correct {plural(wrong, 'row')}"
-        " as shown above"
-    )
+        out.print(outcome(sum(sum(v.counts.values()) for v in found), yes))
 
 
 def verdicts(found: list[Verification]) -> Table:
@@ -101,10 +102,6 @@ def verdicts(found: list[Verification]) -> Table:
     table = new_table("", "view", "epoch", "rows", *KINDS, "", right=("epoch", "rows", *KINDS))
     for v in found:
         mark = Text("✓", "bold green") if v.ok else Text("✗", "bold red")
-        counts = (
-            Text(f"{v.counts.get(kind, 0):,}", "bold red" if v.counts.get(kind) else "dim")
-            for kind in KINDS
-        )
         said = (
             Text(v.problem, "red")
             if v.problem
@@ -112,28 +109,13 @@ def verdicts(found: list[Verification]) -> Table:
             if v.ok
             else Text("wrong", "red")
         )
-        table.add_row(mark, Text(v.view, "bold"), f"{v.epoch:,}", f"{v.rows:,}", *counts, said)
+        table.add_row(
+            mark, Text(v.view, "bold"), f"{v.epoch:,}", f"{v.rows:,}", *counted(v.counts), said
+        )
     return table
 
 
 def differences(v: Verification, limit: int) -> Table:
     """Wrong rows: as they are, and as they should be."""
-    total = sum(v.counts.values())
-    title = f"{v.view}: {plural(total, 'wrong row')}" + (
-        f", the first {limit}" if total > limit else ""
-    )
-    table = new_table("", "in the view", "recomputed", title=title)
-    for d in v.differences[: min(limit, SHOWN)]:
-        table.add_row(d.kind, _cells(d.found, d, "red"), _cells(d.expected, d, "green"))
-    return table
-
-
-def _cells(row: dict[str, Any] | None, d: Difference, style: str) -> Text:
-    if row is None:
-        return Text("-", "dim")
-    other = (d.expected if row is d.found else d.found) or {}
-    text = Text()
-    for name, value in row.items():
-        same = name in other and other[name] == value
-        text.append(f"{name}=", "dim").append(to_text(value) + " ", "" if same else style)
-    return text.append(f"× {d.times}", "dim") if d.times > 1 else text
+    named = v.view, ("in the view", "recomputed")
+    return wrong_rows(*named, v.differences, sum(v.counts.values()), limit)

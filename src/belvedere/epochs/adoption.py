@@ -6,31 +6,52 @@
     complete   when the epochs contain a barrier that was taken after the scan
 
 Before that the delta view may show a row from the future beside one from the past, so no view uses
-it: views on the table wait to join. A scan that a crash interrupts is made again.
+it: views on the table wait to join. A scan is ranges of rows, each logged by a task of its own. One
+that a crash interrupts is made again from the beginning: what is in the log twice merges to the
+same.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
+from typing import Protocol, runtime_checkable
 
 from belvedere.catalog import layout
 from belvedere.catalog.state import bump, read_head
 from belvedere.epochs.lease import Lease, check_fence
-from belvedere.stores.base import CatalogTransaction, Store, TableId
+from belvedere.stores.base import CatalogTransaction, ForeignTables, RowRange, Store, TableId
 from belvedere.types import Vector
 
 
-def adopt_tables(store: Store, lease: Lease) -> None:
-    """Take foreign tables that are not complete a step further."""
+@runtime_checkable
+class Scans(Protocol):
+    """What runs epochs somewhere else may run scans there too."""
+
+    def scan(self, table: TableId, ranges: Sequence[RowRange]) -> None:
+        """Log these ranges of a foreign table, each by `ForeignTables.log_range`."""
+
+
+def adopt_tables(store: Store, lease: Lease, runner: object) -> None:
+    """Take foreign tables that are not complete a step further; a runner that can scans them."""
     for table, vector in store.catalog.read(layout.ADOPTIONS.all).items():
-        reached = _scan(store, table) if vector is None else vector
+        reached = _scan(store, table, runner) if vector is None else vector
         store.catalog.transact(partial(_note, lease=lease, table=table, vector=reached))
 
 
-def _scan(store: Store, table: TableId) -> Vector:
+def _scan(store: Store, table: TableId, runner: object) -> Vector:
     assert store.foreign is not None  # only a store with foreign tables has adoptions
-    store.foreign.log_scan(table)
+    ranges = store.foreign.scan_ranges(table)
+    if isinstance(runner, Scans):
+        runner.scan(table, ranges)
+    else:
+        _scan_here(store.foreign, table, ranges)
     return store.base.barrier()
+
+
+def _scan_here(foreign: ForeignTables, table: TableId, ranges: Sequence[RowRange]) -> None:
+    for rows in ranges:
+        foreign.log_range(table, rows)
 
 
 def _note(t: CatalogTransaction, lease: Lease, table: TableId, vector: Vector) -> None:

@@ -15,6 +15,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
@@ -100,7 +101,7 @@ class Coordinator:
         lease = self._held()
         if self.store.foreign is not None:
             with _Heartbeat(self.store, lease, self.now):
-                adopt_tables(self.store, lease)
+                adopt_tables(self.store, lease, self.runner)
         choose = decide or partial(self._chooser.choose, limit=limit)
         began = time.perf_counter()
         intent = begin(self.store, lease, choose, self.rules, self.now())
@@ -124,6 +125,10 @@ class Coordinator:
             "commit": committed - ran,
         }
         return _report(intent, manifest, time.perf_counter() - began, stages)
+
+    def beating(self) -> AbstractContextManager[None]:
+        """Keep the lease during something long between epochs."""
+        return _Heartbeat(self.store, self._held(), self.now)
 
     def _create_tables(self, intent: Intent) -> None:
         """Before the first epoch of these views, also of one that a crash left open."""
@@ -212,7 +217,7 @@ class Coordinator:
         return self.lease
 
 
-class _Heartbeat:
+class _Heartbeat(AbstractContextManager[None]):
     """Renews the lease while a long job runs."""
 
     def __init__(self, store: Store, lease: Lease, now: Callable[[], float]) -> None:

@@ -27,9 +27,9 @@ def remove_dropped(store: Store, lease: Lease, now: float) -> list[int]:
             return []
         _forget(t, [view for view, s in layout.STATUS.all(t).items() if s.state == DROPPED])
         for table in layout.DROPPED.all(t):
-            definition = layout.TABLES.need(t, table)
-            if definition.delta:
-                layout.GARBAGE.put(t, definition.delta, read_head(t).epoch)
+            for kept in layout.TABLES.need(t, table).state_tables:
+                layout.GARBAGE.put(t, kept, read_head(t).epoch)
+                layout.ERRORS.delete(t, kept)
             layout.TABLES.delete(t, table)
             layout.DROPPED.delete(t, table)
         pin = oldest_pin_in(t, now)

@@ -15,6 +15,7 @@ from importlib.metadata import version
 from belvedere.types import Epoch, Vector
 
 CHANGES, LOAD, REPAIR = "changes", "load", "repair"
+MEND = "mend"  # the picture of a foreign table is repaired, and the views with it
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,15 +10,15 @@ attempt.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from belvedere.changes.net import NetChanges
 from belvedere.encoding.arrays import BATCH, BATCH_BYTES
 from belvedere.epochs import source
 from belvedere.epochs.acks import Ack, Envelope
-from belvedere.epochs.corrections import apply_corrections
-from belvedere.epochs.intent import LOAD
+from belvedere.epochs.corrections import apply_corrections, mended_rows
+from belvedere.epochs.intent import LOAD, MEND
 from belvedere.epochs.plan import COMPLETE, EpochPlan
 from belvedere.graph import Node, error_table
 from belvedere.libraries import np, pa, pc
@@ -73,12 +73,16 @@ class Level:
         """Before the operators of level 0: what a repair writes, or what the log and the loading
         say.
         """
-        repair = self.plan.intent.repair
-        if repair is None:
+        intent = self.plan.intent
+        if intent.repair is None:
             self._maintain_deltas()
-            return
-        for slot in self.task.slots:
-            apply_corrections(self.task.store, repair, self.shard(slot))
+        elif intent.kind == MEND:
+            self._net = self._with_before(
+                mended_rows(self.task.store, intent.repair, self.task.slots)
+            )
+        else:
+            for slot in self.task.slots:
+                apply_corrections(self.task.store, intent.repair, self.shard(slot))
 
     def _maintain_deltas(self) -> None:
         """Bring every delta view up to date, used or not: its table has no other record of the rows
@@ -100,12 +104,16 @@ class Level:
         return {table.id: rows}
 
     def _logged_rows(self) -> dict[int, NetChanges]:
-        intent, own = self.plan.intent, self.task.slots
-        slots = range(intent.slots) if self.task.repeats else own
+        intent = self.plan.intent
+        slots = range(intent.slots) if self.task.repeats else self.task.slots
         found, self.ack.last_time = source.read_operations(self.task.store, intent, slots)
         self.ack.operations = intent.operations
+        return self._with_before(found)
+
+    def _with_before(self, found: Mapping[int, source.Changes]) -> dict[int, NetChanges]:
+        own, count = self.task.slots, self.plan.intent.slots
         return {
-            t: source.with_before(self.plan.tables[t], changes, own, intent.slots, self.shard)
+            t: source.with_before(self.plan.tables[t], changes, own, count, self.shard)
             for t, changes in sorted(found.items())
             if len(changes)
         }

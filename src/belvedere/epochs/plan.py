@@ -38,10 +38,11 @@ class EpochPlan:
         audience = dict.fromkeys(nodes, COMPLETE)
         for group in intent.loading:
             audience.update(dict.fromkeys(group.nodes, group.group))
-        errors = frozenset(filter(None, map(error_table, graph.nodes)))
-        return cls(
-            intent, {t.id: t for t in tables}, graph, audience, _reached(graph, audience), errors
-        )
+        named = {t.id: t for t in tables}
+        faults = {fault for table in named.values() for fault in table.faults}
+        errors = faults | set(filter(None, map(error_table, graph.nodes)))
+        reached = _reached(graph, audience)
+        return cls(intent, named, graph, audience, reached, frozenset(errors))
 
     @property
     def repeatable(self) -> bool:

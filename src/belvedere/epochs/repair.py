@@ -9,6 +9,8 @@ writes the same.
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -17,7 +19,7 @@ from belvedere.catalog import layout
 from belvedere.catalog.definitions import ViewDefinition
 from belvedere.catalog.state import read_state
 from belvedere.epochs.coordinator import Coordinator
-from belvedere.epochs.corrections import CORRECTIONS
+from belvedere.epochs.corrections import CORRECTIONS, to_bytes
 from belvedere.epochs.intent import REPAIR
 from belvedere.epochs.intents import Choice
 from belvedere.epochs.verify import Difference, Verification, verify
@@ -30,11 +32,7 @@ if TYPE_CHECKING:
 
 def repair(coordinator: Coordinator, spark: SparkSession, name: str) -> Verification:
     """Verify a view and correct what is wrong, at most `verify.SHOWN` records at a time."""
-    if not coordinator.acquire():
-        raise PipelineError("a pipeline is running on this database: stop it, then repair")
-    try:
-        while layout.INTENT.current(coordinator.store.catalog) is not None:
-            coordinator.step()  # an epoch that a crash left open comes first
+    with alone(coordinator):
         first = found = verify(coordinator.store, spark, name)
         while found.differences:
             left = sum(found.counts.values())
@@ -46,27 +44,39 @@ def repair(coordinator: Coordinator, spark: SparkSession, name: str) -> Verifica
                     " it again"
                 )
         return first
+
+
+@contextmanager
+def alone(coordinator: Coordinator) -> Iterator[None]:
+    """Under the lease, so that no other epoch runs, and with none left open by a crash."""
+    if not coordinator.acquire():
+        raise PipelineError("a pipeline is running on this database: stop it, then repair")
+    try:
+        while layout.INTENT.current(coordinator.store.catalog) is not None:
+            coordinator.step()
+        yield
     finally:
         coordinator.release()
 
 
 def _correct(coordinator: Coordinator, name: str, differences: tuple[Difference, ...]) -> None:
     view = coordinator.store.catalog.read(read_state).view(name)
-    data = _corrections(view, differences)
+    write_corrections(coordinator, REPAIR, _corrections(view, differences))
+
+
+def write_corrections(coordinator: Coordinator, kind: str, data: bytes) -> None:
+    """An epoch that does nothing else."""
     key = uuid.uuid4().hex
     # the commit of the epoch removes it
     coordinator.store.catalog.transact(lambda t: layout.REPAIRS.put(t, key, data))
-    coordinator.step(decide=lambda state, _: Choice(REPAIR, state.head.vector, repair=key))
+    coordinator.step(decide=lambda state, _: Choice(kind, state.head.vector, repair=key))
 
 
 def _corrections(view: ViewDefinition, differences: tuple[Difference, ...]) -> bytes:
     """Records to write: a new value, or for counted rows what to add to the count."""
     shape = ViewRows.of(view)
     rows = [_correction(shape, d) for d in differences]
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, CORRECTIONS) as writer:
-        writer.write_table(pa.Table.from_pylist(rows, schema=CORRECTIONS))
-    return bytes(sink.getvalue())
+    return to_bytes(pa.Table.from_pylist(rows, schema=CORRECTIONS))
 
 
 def _correction(shape: ViewRows, difference: Difference) -> dict[str, Any]:

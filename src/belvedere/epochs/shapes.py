@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from belvedere.catalog.definitions import TableDefinition, ViewDefinition
 from belvedere.operators.base import StateTable
+from belvedere.operators.errors import error_state
 from belvedere.stores.base import TableShape
 from belvedere.types import Column, SqlType
 
@@ -29,6 +30,8 @@ def _auxiliary(
     for base in tables:
         if base.delta:
             yield _delta(base)
+        for faults in base.faults:
+            yield _kept(error_state(faults))
 
 
 def _kept(table: StateTable) -> TableShape:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from belvedere.catalog.definitions import TableDefinition
-from belvedere.changes.cells import CellChanges, cell_changes, merge
+from belvedere.changes.cells import CellChanges, cell_changes, merge, read_records
 from belvedere.changes.net import NetChanges, combined, net
 from belvedere.encoding import slots_of
 from belvedere.encoding.binaries import Mask
@@ -20,8 +20,9 @@ from belvedere.epochs.intent import Intent, Load
 from belvedere.errors import Dropped, Stale
 from belvedere.libraries import np, pa, pc
 from belvedere.operators.base import ID, WEIGHT, columns
-from belvedere.readers.base_rows import decode_rows, delta_rows, present, rows_as_of
-from belvedere.stores.base import LogBlock, Shard, Store, Write
+from belvedere.operators.faults import record_faults
+from belvedere.readers.base_rows import decode_rows, present, rows_as_of
+from belvedere.stores.base import LogBlock, Shard, Store, Write, is_odd
 from belvedere.types import Schema
 
 ShardOf = Callable[[int], Shard]
@@ -92,10 +93,23 @@ def with_before(
             before = shard(slot).get_many(table.delta, mine.keys)
             after = mine.after if isinstance(mine, NetChanges) else merge(before, mine.cells)
             shard(slot).write(Write(table.delta, mine.keys, after, before))
-            parts.append(NetChanges(mine.keys, delta_rows(table, before), delta_rows(table, after)))
+            parts.append(_images(table, NetChanges(mine.keys, before, after), shard(slot)))
     return NetChanges(
         *(combined([getattr(p, name) for p in parts]) for name in ("keys", "before", "after"))
     )
+
+
+def _images(table: TableDefinition, records: NetChanges, shard: Shard) -> NetChanges:
+    """Changes of rows from changes of records; of a foreign table what is wrong with its cells is
+    noted.
+    """
+    assert records.before is not None  # from the delta view
+    if table.mapping is None:
+        return records
+    before, after = (read_records(table.mapping, r) for r in (records.before, records.after))
+    record_faults(shard, table.faults, records.keys, before, after)
+    changes = NetChanges(records.keys, before[0], after[0])
+    return changes.filter(pc.invert(is_odd(records.keys)))
 
 
 def read_load(

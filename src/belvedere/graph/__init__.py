@@ -9,7 +9,7 @@ codec.py     plans as the catalog keeps them; the list of operators
 from belvedere.graph.binding import WANTED, Places, bind, places, shape
 from belvedere.graph.codec import from_json, register, registered_operators, to_json
 from belvedere.graph.levels import Graph
-from belvedere.graph.node import Inputs, Node, error_table, state_tables
+from belvedere.graph.node import Inputs, Node, columns_used, error_table, state_tables
 
 __all__ = [
     "WANTED",
@@ -18,6 +18,7 @@ __all__ = [
     "Node",
     "Places",
     "bind",
+    "columns_used",
     "error_table",
     "from_json",
     "places",

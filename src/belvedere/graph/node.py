@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from belvedere.operators.base import Operator, Origin
@@ -62,3 +63,14 @@ def state_tables(node: Node) -> tuple[TableId, ...]:
 def error_table(node: Node) -> TableId:
     """Where the node keeps rows that it cannot evaluate (rule R9), or 0."""
     return node.operator.error_table()
+
+
+def columns_used(nodes: Sequence[Node]) -> dict[TableId, frozenset[int] | None]:
+    """Which columns of every base table somebody needs; None: all, or it is not known."""
+    sources = {node.id: node.operator.base_table for node in nodes if node.source}
+    used: dict[TableId, frozenset[int] | None] = dict.fromkeys(sources.values(), frozenset())
+    for node in nodes:
+        for table in (sources[below] for below in node.below if below in sources):
+            known, read = used[table], node.operator.columns_read()
+            used[table] = None if known is None or read is None else known | read
+    return used

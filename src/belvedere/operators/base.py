@@ -155,6 +155,10 @@ class Operator(ABC):
         table that is not wanted is 0 and stays so.
         """
 
+    def columns_read(self) -> frozenset[int] | None:
+        """The numbers of the input's columns that it needs; None: all, or it is not known."""
+        return None
+
     def error_table(self) -> TableId:
         """Where rows are kept that cannot be evaluated (rule R9); 0 if none can raise."""
         return 0

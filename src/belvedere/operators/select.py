@@ -95,6 +95,10 @@ class Select(Stateless):
 
     # ------------------------------------------------------------ what it says of itself
 
+    def columns_read(self) -> frozenset[int]:
+        passed = {e.column for e in self.outputs if not e.computed}
+        return frozenset(passed.union(*map(columns_read, self.expressions)))
+
     def tables(self) -> tuple[StateTable, ...]:
         return (error_state(self.errors),) if self.errors else ()
 

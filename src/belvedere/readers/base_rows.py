@@ -17,7 +17,7 @@ from belvedere.encoding.ranges import EVERYTHING, KeyRange, Ranges
 from belvedere.errors import Damaged, Dropped
 from belvedere.libraries import pa, pc
 from belvedere.readers.ranges import LARGEST, Place, by_slot, read_ranges
-from belvedere.stores.base import BaseSnapshot, Store
+from belvedere.stores.base import BaseSnapshot, Store, is_odd
 from belvedere.types import Epoch, Schema, Vector
 
 _NETTED_BYTES = 32 << 20
@@ -153,8 +153,10 @@ def present(
     """Keys and rows from records of a delta view, without those that stand for no row."""
     for keys, records in batches:
         rows = delta_rows(table, records)
-        if rows.null_count:
-            there = rows.is_valid()
+        there = rows.is_valid()
+        if table.mapping is not None:
+            there = pc.and_not(there, is_odd(keys))
+        if rows.null_count or not pc.all(there).as_py():
             keys, rows = keys.filter(there), rows.filter(there)
         if len(rows):
             yield keys, rows

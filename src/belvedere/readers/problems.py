@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from belvedere.catalog.definitions import ViewDefinition
+from belvedere.catalog.definitions import TableDefinition, ViewDefinition
 from belvedere.encoding import KeyCodec
 from belvedere.encoding.one_key import prefix_length
 from belvedere.errors import Damaged
 from belvedere.graph import Node, error_table
 from belvedere.operators.base import Identity, IdentityPart
 from belvedere.operators.errors import COUNT, COUNTER, ROW
+from belvedere.operators.faults import describe_fault
 from belvedere.operators.matching import MISSING
 from belvedere.readers.cut import Cut
-from belvedere.stores.base import TableId
+from belvedere.stores.base import ODD, TableId
+from belvedere.types import Column
 
 LISTED = 100
 
@@ -24,21 +26,49 @@ def problems(cut: Cut, view: ViewDefinition) -> list[dict[str, Any]]:
     for node in view.nodes:
         if len(found) < LISTED and error_table(node) and cut.state.errors.get(error_table(node)):
             found += _records(cut, view, node)
+    for table, column, faults in cut.state.faults_of(view):
+        if len(found) < LISTED and cut.state.errors.get(faults):
+            found += faulty_rows(cut, table, column, faults, LISTED)
     return found[:LISTED]
 
 
 def _records(cut: Cut, view: ViewDefinition, node: Node) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = []
     identity = _identity_of_errors(cut, {n.id: n for n in view.nodes}, node)
+    return [
+        {**_decoded(key, identity), "expression": node.operator.describe(number)}
+        for key, number in _wrong(cut, error_table(node), LISTED)
+    ]
+
+
+def faulty_rows(
+    cut: Cut, table: TableDefinition, column: Column, faults: TableId, most: int
+) -> list[dict[str, Any]]:
+    """Some rows of a foreign table whose column is wrong: their key, and what is wrong."""
+    identity = _key(table)
+    return [
+        {**_decoded(key, identity), "expression": describe_fault(column.name, column.type, code)}
+        for key, code in _wrong(cut, faults, most)
+    ]
+
+
+def odd_rows(cut: Cut, table: TableDefinition, most: int) -> list[bytes]:
+    """Some rows of a foreign table whose key is not of the declared types, as they are there."""
+    return [key.removeprefix(ODD) for key, _ in _wrong(cut, table.faults[-1], most)]
+
+
+def _wrong(cut: Cut, table: TableId, most: int) -> list[tuple[bytes, int]]:
+    """Some rows of an error table: what identifies them, and the number that is kept."""
+    found: list[tuple[bytes, int]] = []
     for slot in range(cut.store.state.slots):
         reader = cut.store.state.reader(slot, cut.epoch)
-        for keys, values in reader.scan(error_table(node)):
+        for keys, values in reader.scan(table, batch=most + 1):
             for key, value in zip(keys.to_pylist(), values.to_pylist(), strict=True):
-                if key != COUNTER and len(rows) < LISTED:
-                    raised = node.operator.describe(COUNT.unpack(value)[1])
-                    rows.append({**_decoded(key[len(ROW) :], identity), "expression": raised})
+                if key != COUNTER and len(found) < most:
+                    found.append((key[len(ROW) :], COUNT.unpack(value)[1]))
+            if len(found) >= most:
+                break
         reader.close()
-    return rows
+    return found
 
 
 def _identity_of_errors(cut: Cut, nodes: dict[int, Node], node: Node) -> Identity:
@@ -57,7 +87,11 @@ def _identity(cut: Cut, nodes: dict[int, Node], node: Node) -> Identity:
 
 
 def _key_of(cut: Cut, table: TableId) -> Identity:
-    schema = next(t.schema for t in cut.state.tables.values() if t.id == table)
+    return _key(next(t for t in cut.state.tables.values() if t.id == table))
+
+
+def _key(table: TableDefinition) -> Identity:
+    schema = table.schema
     return (IdentityPart(schema.key, tuple(c.type for c in schema.key_columns)),)
 
 

@@ -44,23 +44,28 @@ def told() -> Iterator[None]:
 
 
 def failure(epoch: Epoch, text: str) -> BelvedereError:
-    """The error of a failed job, from Spark's report of it."""
+    """The error of an epoch whose job failed, from Spark's report of it."""
+    found = _TOLD.search(text)
+    kind, message = json.loads(found[1]) if found is not None else ("", "")
+    if kind == Stale.__name__:
+        return Stale(f"an attempt of epoch {epoch} met its future: {message}")
+    return job_failure(f"epoch {epoch}", text, _VIEW)
+
+
+def job_failure(name: str, text: str, advice: str = _AGAIN) -> BelvedereError:
+    """The error of a job that failed, from Spark's report of it."""
     found = _TOLD.search(text)
     if found is None:
         what, hint = next(
-            (answer for sign, answer in _OUTSIDE.items() if sign in text), (_cause(text), _VIEW)
+            (answer for sign, answer in _OUTSIDE.items() if sign in text), (_cause(text), advice)
         )
-        return PipelineError(f"epoch {epoch} failed in Spark: {_sentence(what)} {hint}")
+        return PipelineError(f"{name} failed in Spark: {_sentence(what)} {hint}")
     kind, message = json.loads(found[1])
-    if kind == Stale.__name__:
-        return Stale(f"an attempt of epoch {epoch} met its future: {message}")
     if kind == StoreFull.__name__:
-        return PipelineError(f"epoch {epoch} found no room: {_sentence(message)} {_ROOM}")
+        return PipelineError(f"{name} found no room: {_sentence(message)} {_ROOM}")
     ours = {error.__name__ for error in _subclasses(BelvedereError)}
-    return PipelineError(
-        f"epoch {epoch} failed: {_sentence(message if kind in ours else f'{kind}: {message}')}"
-        f" {_VIEW}"
-    )
+    said = message if kind in ours else f"{kind}: {message}"
+    return PipelineError(f"{name} failed: {_sentence(said)} {advice}")
 
 
 def _subclasses(kind: type[BelvedereError]) -> Iterator[type[BelvedereError]]:

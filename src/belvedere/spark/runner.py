@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -25,12 +26,12 @@ from belvedere.epochs.intents import load_plan
 from belvedere.epochs.manager import Ack, Envelope, ack_to_json
 from belvedere.epochs.plan import EpochPlan
 from belvedere.epochs.width import Width
-from belvedere.errors import PipelineError
+from belvedere.errors import BelvedereError, PipelineError
 from belvedere.spark.choices import NICE
-from belvedere.spark.failures import failure, told
+from belvedere.spark.failures import failure, job_failure, told
 from belvedere.spark.frames import Batches, map_in_arrow
 from belvedere.spark.session import with_log
-from belvedere.stores.base import Store
+from belvedere.stores.base import RowRange, Store, TableId
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -76,6 +77,16 @@ class SparkRunner:
         self.width.learn(plan, tasks, acks)
         return acks
 
+    def scan(self, table: TableId, ranges: Sequence[RowRange]) -> None:
+        """Log what a foreign table has: one task for each range, which appends its own part.
+
+        A task that is repeated, or run twice, logs the same once more, which changes nothing.
+        """
+        if ranges:
+            tasks = self.spark.range(0, len(ranges), 1, len(ranges))
+            frame = map_in_arrow(tasks, _logged(self.store, table, ranges), ENVELOPE)
+            self._rows(frame, Job("adoption", f"adoption of table {table}", _scan_failure))
+
     def _frame(self, plan: EpochPlan, tasks: int) -> DataFrame:
         if tasks > 1 and len(stages(plan)) > 1:
             return self._staged(plan, tasks)
@@ -98,26 +109,58 @@ class SparkRunner:
         return map_in_arrow(self.spark.range(0, tasks, 1, tasks), task, ENVELOPE)
 
     def _collect(self, frame: DataFrame, intent: Intent) -> list[Ack]:
+        name = f"epoch {intent.epoch}"
+        about = f"{name}: {intent.kind}, {intent.operations} operations"
+        # acks only: levels before the last send their envelopes on
+        rows = self._rows(frame, Job(name, about, partial(failure, intent.epoch)))
+        return checked([_ack(bytes(row["payload"])) for row in rows], intent)
+
+    def _rows(self, frame: DataFrame, job: Job) -> list[Any]:
         from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
 
-        about = f"epoch {intent.epoch}: {intent.kind}, {intent.operations} operations"
         try:
-            self.spark.sparkContext.setJobGroup(f"belvedere-{intent.epoch}", about)
-            rows = frame.collect()  # acks only: levels before the last send their envelopes on
+            group = f"belvedere-{job.name.removeprefix('epoch ')}"
+            self.spark.sparkContext.setJobGroup(group, job.about)
+            return frame.collect()
         except PySparkException as error:
-            raise failure(intent.epoch, str(error)) from error
+            raise job.failure(str(error)) from error
         except (Py4JError, OSError) as error:
             what = (
-                f"epoch {intent.epoch} is not finished, as Spark's Java process has ended or does"
-                " not answer"
+                f"{job.name} is not finished, as Spark's Java process has ended or does not answer"
             )
             hint = (
-                "Close the database and open it again, which starts another; the epoch is then run"
-                " again"
+                "Close the database and open it again, which starts another; then it is run again"
             )
             raise PipelineError(with_log(f"{what}. {hint}")) from error
-        return checked([_ack(bytes(row["payload"])) for row in rows], intent)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What Spark and users are told about a job."""
+
+    name: str
+    about: str
+    failure: Callable[[str], BelvedereError]  # from Spark's report
+
+
+def _logged(store: Store, table: TableId, ranges: Sequence[RowRange]) -> Task:
+    """Each task scans the range that has its number."""
+
+    def task(batches: Batches) -> Iterator[pa.RecordBatch]:
+        _give_way()
+        with told():
+            assert store.foreign is not None  # only such a store has ranges
+            for batch in batches:
+                for number in batch.column(0).to_pylist():
+                    store.foreign.log_range(table, ranges[number])
+        yield _rows([])
+
+    return task
+
+
+def _scan_failure(report: str) -> BelvedereError:
+    return job_failure("the scan of a table that is adopted", report)
 
 
 def _whole(store: Store, tasks: int) -> Task:

@@ -35,6 +35,7 @@ def mapping_of(schema: Schema, options: Options[str, str]) -> Mapping:
             families.index(places[column.name][0]),
             places[column.name][1],
             "text" if column.name in text else form,
+            column.nullable,
         )
         for column in schema.value_columns
     )

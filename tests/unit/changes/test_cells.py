@@ -17,7 +17,7 @@ from belvedere.changes.cells import (
     merge,
 )
 from belvedere.errors import Damaged
-from belvedere.stores.base import PUT, LogBlock, MappedColumn, MappedKey, Mapping
+from belvedere.stores.base import DELETE, PUT, LogBlock, MappedColumn, MappedKey, Mapping
 from belvedere.types import BIGINT, BINARY, STRING
 from tests.cells import KINDS, Cell, batch_of, visible
 
@@ -134,7 +134,18 @@ def _raw(history: list[Operation], row: bytes) -> list[Cell]:
     return list({(c.column, c.family, c.type, c.timestamp): c for c in cells}.values())
 
 
-@given(histories(6), st.data())
+@st.composite
+def _versions(draw: st.DrawFn) -> list[Operation]:
+    """One cell: more versions than a record keeps are put, then some are deleted one by one."""
+    puts = draw(st.permutations(range(1, 6)))
+    gone = draw(st.lists(st.integers(1, 5), unique=True, min_size=1))
+    steps = [(PUT, at, b"x") for at in puts] + [(DELETE, at, b"") for at in gone]
+    return [
+        (b"a", [Cell(0, 0, kind, at, i, value)]) for i, (kind, at, value) in enumerate(steps, 1)
+    ]
+
+
+@given(st.one_of(histories(6), _versions()), st.data())
 def test_what_is_delivered_again_changes_nothing(
     history: list[Operation], data: st.DataObject
 ) -> None:
@@ -145,6 +156,20 @@ def test_what_is_delivered_again_changes_nothing(
     records = dict(delta.records)
     delta.apply(history[data.draw(st.integers(0, len(history))) :])
     assert delta.records == records
+
+
+def test_a_version_that_fell_out_of_a_record_does_not_come_back_when_it_is_delivered_again() -> (
+    None
+):
+    """Four versions are put and a record keeps three; deletes make room for the first one again."""
+    puts = [(b"a", [Cell(0, 0, PUT, at, at, b"%d" % at)]) for at in range(1, 5)]
+    deletes = [(b"a", [Cell(0, 0, DELETE, at, at + 3)]) for at in (2, 3, 4)]
+    delta = _Delta()
+    for operation in [*puts, *deletes]:
+        delta.apply([operation])
+    assert delta.shown() == {}
+    delta.apply(puts)
+    assert delta.shown() == {}
 
 
 @given(histories())

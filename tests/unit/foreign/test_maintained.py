@@ -6,6 +6,7 @@ and views were created.
 from __future__ import annotations
 
 from collections import Counter, deque
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -17,13 +18,16 @@ from belvedere.catalog.definitions import LIVE, REQUESTED
 from belvedere.catalog.loading import admit
 from belvedere.catalog.state import new_id, read_state
 from belvedere.database import Database
-from belvedere.errors import Timeout
+from belvedere.epochs.local import LocalRunner
+from belvedere.errors import PipelineError, Timeout
 from belvedere.stores.base import (
     DELETE,
     DELETE_COLUMN,
     DELETE_FAMILY,
     DELETE_FAMILY_VERSION,
     PUT,
+    RowRange,
+    TableId,
 )
 from belvedere.stores.memory.foreign import Cell, ForeignBase
 from belvedere.stores.memory.rows import RowRules
@@ -204,6 +208,37 @@ def test_a_dropped_table_leaves_the_foreign_one_alone() -> None:
     world.db.sql(f"CREATE MATERIALIZED VIEW regions AS {VIEWS['regions']}")
     world.db.catch_up()
     assert world.db.view("regions").to_arrow().to_pylist() == [{"region": "emea"}]
+
+
+class _Dying(LocalRunner):
+    """Ends in the middle of a scan, the first times."""
+
+    deaths = 2
+
+    def scan(self, table: TableId, ranges: Sequence[RowRange]) -> None:
+        assert self.store.foreign is not None
+        for rows in reversed(ranges):
+            self.store.foreign.log_range(table, rows)
+            if _Dying.deaths:
+                _Dying.deaths -= 1
+                raise PipelineError("ended in the middle of a scan")
+
+
+def test_a_scan_that_a_crash_interrupts_is_made_again() -> None:
+    """What it had logged before is in the log twice, beside what was written meanwhile."""
+    world = _World()
+    world.db._runner = _Dying(world.db.store)
+    for row, region in ((b"a", b"emea"), (b"x", b"apac")):
+        world.base.mutate("shop:customers", row, [Cell(b"d", b"region", PUT, 1, region)])
+    world.db.sql(TABLES["customers"])
+    world.db.sql(f"CREATE MATERIALIZED VIEW regions AS {VIEWS['regions']}")
+    for time in (2, 3):
+        with pytest.raises(PipelineError, match="middle of a scan"):
+            world.db.catch_up()
+        world.base.mutate("shop:customers", b"x", [Cell(b"d", b"region", PUT, time, b"%d" % time)])
+    world.views.add("regions")
+    world.check()
+    assert _Dying.deaths == 0
 
 
 def test_a_view_waits_until_its_table_is_adopted() -> None:

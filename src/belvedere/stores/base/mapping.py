@@ -6,6 +6,7 @@ then on: foreign clients never see them, and the engine never sees foreign ones.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,15 +20,22 @@ from belvedere.errors import SchemaError
 from belvedere.libraries import np, pa, pc
 from belvedere.types import SqlType, parse_type
 
+ODD = b"\xff"  # no key begins so: the tag of a column is never FF
+_LONGEST_ODD = 400  # bytes of the key of an odd row; of a longer row it has a digest
+
 
 @dataclass(frozen=True, slots=True)
 class MappedColumn:
-    """A column that is a cell: `family` is a number in the mapping's list."""
+    """A column that is a cell: `family` is a number in the mapping's list.
+
+    What is not `nullable` should have a cell in every row, but foreign clients do not know.
+    """
 
     type: SqlType
     family: int
     qualifier: bytes
     form: Form = "bytes"
+    nullable: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +88,26 @@ class Mapping:
         good[good] = same.to_numpy(zero_copy_only=False)
         return keys.filter(same), good
 
+    def all_keys_of(self, rows: pa.BinaryArray) -> pa.BinaryArray:
+        """Keys of foreign rows; a row that has none stands under a key that is none (`is_odd`)."""
+        keys, good = self.keys_of(rows)
+        if good.all():
+            return keys
+        odd = [ODD + _shortened(row) for row in rows.filter(pa.array(~good)).to_pylist()]
+        place = np.where(good, np.cumsum(good) - 1, len(keys) + np.cumsum(~good) - 1)
+        return pa.concat_arrays([keys, pa.array(odd, pa.binary())]).take(pa.array(place))
+
+    def all_rows_of(self, keys: pa.BinaryArray) -> pa.BinaryArray:
+        """The rows of such keys; NULL where the key of an odd row does not tell."""
+        odd = is_odd(keys)
+        if not pc.any(odd).as_py():
+            return self.rows_of(keys)
+        named = [None if len(key) > _LONGEST_ODD else key[1:] for key in keys.to_pylist()]
+        regular = pc.replace_with_mask(
+            pa.array(named, pa.binary()), pc.invert(odd), self.rows_of(keys.filter(pc.invert(odd)))
+        )
+        return regular
+
     def rows_of(self, keys: pa.BinaryArray) -> pa.BinaryArray:
         """The foreign rows of keys; an error if a value contains the separator."""
         columns = KeyCodec(self.key.types).decode(keys)
@@ -123,7 +151,9 @@ class Mapping:
         return [pa.array(column, pa.binary()) for column in columns], good
 
     def to_bytes(self) -> bytes:
-        columns = [[str(c.type), c.family, c.qualifier.hex(), c.form] for c in self.columns]
+        columns = [
+            [str(c.type), c.family, c.qualifier.hex(), c.form, c.nullable] for c in self.columns
+        ]
         key = [[str(kind) for kind in self.key.types], self.key.form, self.key.separator.hex()]
         data = {"source": self.source, "key": key, "columns": columns}
         return json.dumps({**data, "families": [f.hex() for f in self.families]}).encode()
@@ -137,14 +167,25 @@ class Mapping:
             MappedKey(tuple(map(parse_type, types)), form, bytes.fromhex(separator)),
             tuple(map(bytes.fromhex, d["families"])),
             tuple(
-                MappedColumn(parse_type(kind), family, bytes.fromhex(qualifier), form)
-                for kind, family, qualifier, form in d["columns"]
+                MappedColumn(parse_type(kind), family, bytes.fromhex(qualifier), *rest)
+                for kind, family, qualifier, *rest in d["columns"]
             ),
         )
 
     @property
     def row_codec(self) -> RowCodec:
         return RowCodec(tuple(column.type for column in self.columns))
+
+
+def is_odd(keys: pa.BinaryArray) -> pa.BooleanArray:
+    """Which keys stand for foreign rows whose key is not of the declared types."""
+    return pc.greater_equal(keys, pa.scalar(ODD, pa.binary()))
+
+
+def _shortened(row: bytes) -> bytes:
+    if len(row) < _LONGEST_ODD:
+        return row
+    return row[: _LONGEST_ODD - 16] + hashlib.blake2b(row, digest_size=16).digest()
 
 
 def _is_fixed(kind: SqlType) -> bool:

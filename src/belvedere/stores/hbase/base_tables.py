@@ -5,13 +5,12 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 
 from belvedere.errors import Damaged, Dropped, SchemaError, Stale, StoreError
 from belvedere.libraries import pa
-from belvedere.stores.base import BaseSnapshot, LogBlock, Operations, TableId
+from belvedere.stores.base import BaseSnapshot, LogBlock, Operations, RowRange, TableId
 from belvedere.stores.base.mapping import Mapping
 from belvedere.stores.hbase.barrier import Barrier
 from belvedere.stores.hbase.blocks import blocks_of
@@ -19,15 +18,21 @@ from belvedere.stores.hbase.capture import Capture, Family, Marks
 from belvedere.stores.hbase.client import Client
 from belvedere.stores.hbase.frames import frames_in
 from belvedere.stores.hbase.install import install
-from belvedere.stores.hbase.log_index import Adopted, Changes, Entry, LogIndex, Progress, State
+from belvedere.stores.hbase.log_index import (
+    Adopted,
+    Changes,
+    Entry,
+    Loads,
+    LogIndex,
+    Progress,
+    State,
+)
 from belvedere.stores.hbase.rows import RowsNow, UserRows
 from belvedere.stores.hbase.segments import Plan, SegmentFiles, look
 from belvedere.types import Position, Vector
 
 _STREAM = "log"
 _BARRIER_SECONDS = 120.0
-_SCANS_AT_ONCE = 4
-Range = tuple[bytes, bytes]  # rows from the first to before the second; empty is open
 
 
 class HBaseBase:
@@ -51,7 +56,7 @@ class HBaseBase:
     @cached_property
     def _files(self) -> SegmentFiles:
         """Where changes are captured: as the URL says, else as the peer does."""
-        directory = self._directory or self._capture.directory()
+        directory = self._directory or self.capture.directory()
         if not directory:
             raise StoreError(
                 "it is not known where changes are captured: add ?capture=DIRECTORY to the URL"
@@ -59,7 +64,7 @@ class HBaseBase:
         return SegmentFiles(directory)
 
     @cached_property
-    def _capture(self) -> Capture:
+    def capture(self) -> Capture:
         return Capture(self._quorum, self._namespace)
 
     @cached_property
@@ -168,20 +173,26 @@ class HBaseBase:
         return self.end()
 
     def _check_peer(self) -> None:
-        state = self._capture.state()
+        state = self.capture.state()
         if state != "enabled":
             what = "is disabled" if state else "is not there"
             raise StoreError(
-                f"changes are not captured, because the peer {self._capture.peer} {what}: run"
+                f"changes are not captured, because the peer {self.capture.peer} {what}: run"
                 " belvedere hbase install"
             )
 
-    def bulk_loads(self) -> dict[TableId, Position]:
-        """Where adopted tables got rows that no log shows; only what the region servers tell."""
-        with self._lock:
-            state = self._index.refresh()
-        loads = {table: state.loads.get(a.mapping.source) for table, a in state.tables.items()}
-        return {table: position for table, position in loads.items() if position is not None}
+    def bulk_loads(self) -> dict[TableId, int]:
+        """How often adopted tables got rows that no log shows; only what region servers tell."""
+        state = self.discover()
+        found = {}
+        for table, adopted in state.tables.items():
+            loads = state.loads.get(adopted.mapping.source, Loads())
+            if loads.count and loads.position >= adopted.since:
+                found[table] = loads.count
+        return found
+
+    def live_servers(self) -> set[str]:
+        return self._marks.live_servers()
 
     # ------------------------------------------------------------ adoption
 
@@ -190,11 +201,11 @@ class HBaseBase:
 
         Operations count from here on: what was captured before is in the table by now.
         """
-        if not self._capture.state():
+        if not self.capture.state():
             install(self._quorum, self._namespace, str(self._files.directory))
         self._check_peer()
         since = self.discover().end
-        families = _check_families(mapping, self._capture.families(mapping.source))
+        families = _check_families(mapping, self.capture.families(mapping.source))
         local = [family.name for family in families if family.scope == 0]
         if local and not set_scope:
             raise SchemaError(
@@ -202,9 +213,9 @@ class HBaseBase:
                 " their REPLICATION_SCOPE to 1"
             )
         # The peer first: regions are opened anew with the scope, and then their order is kept.
-        self._capture.add(mapping.source)
+        self.capture.add(mapping.source)
         if local:
-            self._capture.set_scope(mapping.source, local)
+            self.capture.set_scope(mapping.source, local)
         self._write_table(table, Adopted(mapping, since))
 
     def forget(self, table: TableId) -> None:
@@ -216,8 +227,8 @@ class HBaseBase:
                 return
             self._write_table(table, None)
             sources = {adopted.mapping.source for adopted in self._index.state.tables.values()}
-        if known.mapping.source not in sources and self._capture.state():
-            self._capture.remove(known.mapping.source)
+        if known.mapping.source not in sources and self.capture.state():
+            self.capture.remove(known.mapping.source)
 
     def mappings(self) -> dict[TableId, Mapping]:
         """All tables that are adopted, by whichever process."""
@@ -233,25 +244,18 @@ class HBaseBase:
             while not self._index.change(changes):
                 pass
 
-    def start_scan(self, table: TableId) -> list[Range]:
+    def start_scan(self, table: TableId) -> list[RowRange]:
         """Ranges of rows that can be scanned at once, in any order, each more than once."""
-        starts = self._capture.starts(self._mapping(table).source)
+        starts = self.capture.starts(self.mapping(table).source)
         return list(zip(starts, [*starts[1:], b""], strict=True))
 
     def scan_range(self, table: TableId, low: bytes, high: bytes) -> int:
         """Put the rows of a range into the log as they are now; how many there were."""
-        mapping = self._mapping(table)
+        mapping = self.mapping(table)
         place = self._files.url
-        return self._capture.scan(place, mapping.source, low, high, mapping.families)
+        return self.capture.scan(place, mapping.source, low, high, mapping.families)
 
-    def log_scan(self, table: TableId) -> None:
-        """Put all rows of a user's table into the log as they are now; several regions at once."""
-        ranges = self.start_scan(table)
-        with ThreadPoolExecutor(min(len(ranges), _SCANS_AT_ONCE)) as threads:
-            for scan in [threads.submit(self.scan_range, table, *each) for each in ranges]:
-                scan.result()
-
-    def _mapping(self, table: TableId) -> Mapping:
+    def mapping(self, table: TableId) -> Mapping:
         with self._lock:
             state = self._index.state
             if table not in state.tables:
@@ -283,7 +287,7 @@ class HBaseBase:
         """Ordinary puts and deletes, row by row; their positions are known when they arrive."""
         if unless_after is not None:
             raise StoreError("HBase's tables have no conditional writes: put and delete rows")
-        self._rows(table).write(keys, values)
+        self.rows_of(table).write(keys, values)
         return Vector()
 
     def write_all(
@@ -302,13 +306,13 @@ class HBaseBase:
         return self.write(table, keys, values, before_images)
 
     def snapshot(self) -> AbstractContextManager[BaseSnapshot]:
-        return nullcontext(RowsNow(self._rows))
+        return nullcontext(RowsNow(self.rows_of))
 
-    def _rows(self, table: TableId) -> UserRows:
+    def rows_of(self, table: TableId) -> UserRows:
         if table not in self._user_rows:
             if self._client is None:
                 raise StoreError("this log was opened without a client for rows")
-            self._user_rows[table] = UserRows(self._client, self._mapping(table))
+            self._user_rows[table] = UserRows(self._client, self.mapping(table))
         return self._user_rows[table]
 
 

@@ -10,6 +10,7 @@ from belvedere.libraries import np, npt, pa
 from belvedere.stores.base import (
     DELETE_FAMILY,
     DELETE_FAMILY_VERSION,
+    KeyedCells,
     LogBlock,
     TableId,
     cells_schema,
@@ -20,7 +21,7 @@ from belvedere.stores.hbase.log_index import Adopted, Entry
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class Part:
     """What a frame has for one table."""
 
     keys: pa.BinaryArray
@@ -39,22 +40,24 @@ def blocks_of(
     for table in sorted(tables):
         adopted = tables[table]
         if entry.position >= adopted.since:
-            parts = [_part(frame, adopted.mapping) for frame in frames]
+            parts = [part_of(frame, adopted.mapping) for frame in frames]
             some = [part for part in parts if part is not None]
             if some:
                 found.append((table, some))
     time = max((frame.head.last_time for frame in frames), default=0) / 1000
     position = entry.position
     for number, (table, pieces) in enumerate(found, 1):
-        keys, cells = _join(pieces)
+        keys, cells = join_parts(pieces)
         values = pa.nulls(len(keys), pa.binary())
         is_last = number == len(found)
         yield LogBlock("log", position, table, time, keys, values, None, is_last, cells)
         position += len(keys)
 
 
-def _join(parts: Sequence[_Part]) -> tuple[pa.BinaryArray, pa.RecordBatch]:
+def join_parts(parts: Sequence[Part]) -> KeyedCells:
     """Parts one behind the other; operations are counted on."""
+    if not parts:
+        return pa.array([], pa.binary()), pa.RecordBatch.from_pylist([], schema=cells_schema())
     if len(parts) == 1:
         return parts[0].keys, parts[0].cells
     moved, before = [], 0
@@ -66,7 +69,8 @@ def _join(parts: Sequence[_Part]) -> tuple[pa.BinaryArray, pa.RecordBatch]:
     return pa.concat_arrays([part.keys for part in parts]), pa.concat_batches(moved)
 
 
-def _part(frame: Frame, mapping: Mapping) -> _Part | None:
+def part_of(frame: Frame, mapping: Mapping) -> Part | None:
+    """The operations and cells of a mapped table; None if the frame has none."""
     own = np.array([region.table == mapping.source for region in frame.head.regions], bool)
     if not own.any():
         return None
@@ -74,11 +78,9 @@ def _part(frame: Frame, mapping: Mapping) -> _Part | None:
     if not len(numbers):
         return None
     rows = frame.rows if len(numbers) == len(frame.rows) else frame.rows.take(pa.array(numbers))
-    keys, good = mapping.keys_of(rows)
-    kept = numbers[good]
     operation_of = np.full(len(frame.rows), -1, np.int32)
-    operation_of[kept] = np.arange(len(kept), dtype=np.int32)
-    return _Part(keys, _cells(frame, mapping, operation_of[frame.operations]))
+    operation_of[numbers] = np.arange(len(numbers), dtype=np.int32)
+    return Part(mapping.all_keys_of(rows), _cells(frame, mapping, operation_of[frame.operations]))
 
 
 def _cells(frame: Frame, mapping: Mapping, operations: npt.NDArray[np.int32]) -> pa.RecordBatch:

@@ -113,6 +113,32 @@ class Capture:
             scan_frames: Any = java_class(f"{_PACKAGE}.ScanFrames")
             return int(scan_frames.write(self.quorum, directory, table, low, high, names))
 
+    def page(self, table: str, after: bytes, rows: int, families: Sequence[bytes]) -> bytes:
+        """The first rows behind one as a frame, as they are now; fewer: there are no more."""
+        names = [name.decode() for name in families]
+        with java_errors(f"scan {table}"):
+            scan_frames: Any = java_class(f"{_PACKAGE}.ScanFrames")
+            return bytes(scan_frames.page(self.quorum, table, after, rows, names))
+
+    def rows(self, table: str, rows: Sequence[bytes], families: Sequence[bytes]) -> bytes:
+        """Some rows as a frame, as they are now, as far as they are there."""
+        names = [name.decode() for name in families]
+        with java_errors(f"read rows of {table}"):
+            scan_frames: Any = java_class(f"{_PACKAGE}.ScanFrames")
+            wanted = java_class("byte[][]")(list(rows))
+            return bytes(scan_frames.rows(self.quorum, table, wanted, names))
+
+    def dead_servers(self) -> set[str]:
+        """Servers that have ended, as long as the master remembers them."""
+        with java_errors("list its region servers"):
+            return {str(name) for name in self._java.deadServers()}
+
+    def places(self, table: str) -> list[str] | None:
+        """For every region of a table its server, or nothing; None if there is no such table."""
+        with java_errors(f"list the regions of {table}"):
+            found = self._java.places(table)
+        return None if found is None else [str(server) for server in found]
+
 
 class Marks:
     """Marker rows, and which servers there are to mark."""

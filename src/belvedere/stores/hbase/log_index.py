@@ -8,7 +8,7 @@ Cells, by the first byte of their name:
     m queue, row  the last marker that a server's log has brought
     t, n          the position of the first entry, and of the next one
     T table       a mapping, and the position from which it counts; empty: forgotten
-    b table       the position of the last bulk load
+    b table       the position of the last bulk load, and how many there were
 
 Entries and files are deleted; who has them in memory learns of the first from `t`, and has no harm
 from the second, as files never come back.
@@ -31,6 +31,7 @@ from belvedere.types import Position
 _ENTRY = struct.Struct(">QQI")
 _FILE = struct.Struct(">Q?")
 _NUMBER = struct.Struct(">Q")
+_LOADS = struct.Struct(">QQ")
 _TABLE = struct.Struct(">I")
 _SIZE = struct.Struct(">i")
 
@@ -70,6 +71,14 @@ class Adopted:
     since: Position
 
 
+@dataclass(frozen=True, slots=True)
+class Loads:
+    """Bulk loads into the regions of a table: where the last one was seen, and how many."""
+
+    position: Position = 0
+    count: int = 0
+
+
 Mark = tuple[str, bytes]  # the server whose log it was, and the marker row
 
 
@@ -83,7 +92,7 @@ class State:
     files: dict[str, Progress] = field(default_factory=dict)
     marks: dict[Mark, int] = field(default_factory=dict)
     tables: dict[TableId, Adopted] = field(default_factory=dict)
-    loads: dict[str, Position] = field(default_factory=dict)
+    loads: dict[str, Loads] = field(default_factory=dict)
     trimmed: Position = 0
     end: Position = 0
 
@@ -104,7 +113,7 @@ class State:
         elif kind == b"T":
             self._take_table(_TABLE.unpack(rest)[0], value)
         elif kind == b"b":
-            self.loads[rest.decode()] = _NUMBER.unpack(value)[0]
+            self.loads[rest.decode()] = Loads(*_LOADS.unpack(value.ljust(_LOADS.size, b"\0")))
         elif kind == b"t":
             self.trimmed = _NUMBER.unpack(value)[0]
         elif kind == b"n":
@@ -155,8 +164,8 @@ class Changes:
     def trimmed(self, position: Position) -> None:
         self.cells[b"t"] = _NUMBER.pack(position)
 
-    def load(self, table: str, position: Position) -> None:
-        self.cells[b"b" + table.encode()] = _NUMBER.pack(position)
+    def loads(self, table: str, loads: Loads) -> None:
+        self.cells[b"b" + table.encode()] = _LOADS.pack(loads.position, loads.count)
 
     def table(self, table: TableId, adopted: Adopted | None) -> None:
         """A table that is forgotten leaves an empty cell: others must see it."""

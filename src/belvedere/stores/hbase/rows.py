@@ -53,6 +53,12 @@ class UserRows:
             for start in range(0, len(found[0]), batch):
                 yield found[0][start : start + batch], found[1][start : start + batch]
 
+    def in_any_order(self) -> Iterator[Batch]:
+        for page in self._pages(b"", None, _PAGE):
+            keys, values = self._decode(page)
+            there = values.is_valid()
+            yield keys.filter(there), values.filter(there)
+
     def _pages(self, low: bytes, high: bytes | None, rows: int) -> Iterator[Page]:
         last: bytes | None = None
         while True:

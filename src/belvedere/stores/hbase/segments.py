@@ -15,7 +15,7 @@ from pathlib import Path
 
 from belvedere.errors import StoreError
 from belvedere.stores.hbase.frames import FIXED, Head, Kind, head_size, is_whole, read_head
-from belvedere.stores.hbase.log_index import Changes, Entry, Progress, State
+from belvedere.stores.hbase.log_index import Changes, Entry, Loads, Progress, State
 
 ENDING = ".frames"
 _GUESS = 4096  # bytes of a head that are read at once
@@ -152,6 +152,7 @@ class Plan:
         self.end = self.state.end
         self._progress: dict[str, Progress] = {}
         self._marks: dict[tuple[str, bytes], int] = {}
+        self._loads: dict[str, Loads] = {}
         self._relisted: dict[str, int] | None = None
 
     def run(self) -> Changes:
@@ -196,9 +197,13 @@ class Plan:
             self._marks[mark] = max(number, known)
         for region in seen.head.regions:
             if region.is_loaded:
-                self.changes.load(region.table, self.end)
+                self._count_load(region.table)
         if seen.head.operations:
             self._append(name, seen)
+
+    def _count_load(self, table: str) -> None:
+        known = self._loads.get(table) or self.state.loads.get(table, Loads())
+        self._loads[table] = Loads(self.end, known.count + 1)
 
     def _append(self, name: str, seen: Seen) -> None:
         """A new entry, or more of the last one."""
@@ -218,6 +223,8 @@ class Plan:
             self.changes.file(name, progress)
         for mark, number in self._marks.items():
             self.changes.mark(mark, number)
+        for table, loads in self._loads.items():
+            self.changes.loads(table, loads)
         if self.end != self.state.end:
             self.changes.end(self.end)
         return self.changes

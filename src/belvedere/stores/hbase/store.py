@@ -22,6 +22,7 @@ from belvedere.stores.hbase import catalog, tables
 from belvedere.stores.hbase.base_tables import HBaseBase
 from belvedere.stores.hbase.catalog import HBaseCatalog
 from belvedere.stores.hbase.client import Cell, Client
+from belvedere.stores.hbase.foreign import HBaseForeign
 from belvedere.stores.hbase.forms import OneCell
 from belvedere.stores.hbase.shard import LONGEST_KEY
 from belvedere.stores.hbase.state import HBaseState
@@ -61,7 +62,8 @@ class HBaseStore:
         self.catalog: Catalog = self._entries
         self.state: StateTables = self._tables
         self.base: BaseTables = base
-        self.foreign: ForeignTables | None = base if isinstance(base, HBaseBase) else None
+        captured = HBaseForeign(base) if isinstance(base, HBaseBase) else None
+        self.foreign: ForeignTables | None = captured
 
     @classmethod
     def open(
@@ -128,7 +130,7 @@ class HBaseStore:
 
 def _captured(client: Client, address: Address) -> BaseTables:
     """Tables of users, captured by this namespace's peer."""
-    return HBaseBase(address.servers, address.namespace, address.capture, client)
+    return HBaseBase(address.cluster, address.namespace, address.capture, client)
 
 
 def exists(url: str) -> bool:

@@ -41,6 +41,11 @@ class Address:
         return ",".join(f"{host}:{port}" for host, port in self.quorum)
 
     @property
+    def cluster(self) -> str:
+        """ZooKeeper's servers, and HBase's place there if it is not the usual one."""
+        return self.servers + ("" if self.znode == _ZNODE else self.znode)
+
+    @property
     def url(self) -> str:
         """What opens the same store again; the number of slots is kept there."""
         options = {

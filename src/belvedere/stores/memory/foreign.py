@@ -23,9 +23,14 @@ from belvedere.stores.base import (
     DELETE_FAMILY,
     DELETE_FAMILY_VERSION,
     PUT,
+    Condition,
+    ForeignServer,
+    ForeignTable,
+    KeyedCells,
     LogBlock,
     Mapping,
     Operations,
+    RowRange,
     TableId,
     cells_of_rows,
     cells_schema,
@@ -35,6 +40,7 @@ from belvedere.stores.memory.state import Batch, batches, binary, inside
 from belvedere.types import Position, Vector
 
 _STREAM = "log"
+_AT_ONCE = 1000  # rows of a batch
 
 
 class Cell(NamedTuple):
@@ -80,6 +86,7 @@ class ForeignBase:
         self._log: list[LogBlock] = []
         self._trimmed: Position = 0
         self._sequence = 0
+        self._loads: dict[str, int] = {}
         self.lags = False
         self.delivered: Callable[[Position], None] = lambda position: None
         self._waiting: deque[tuple[str, bytes, Row]] = deque()
@@ -116,14 +123,10 @@ class ForeignBase:
                 self._log_row(table, mapping, row, done)
 
     def _log_row(self, table: TableId, mapping: Mapping, row: bytes, done: Row) -> None:
-        keys, _ = mapping.keys_of(binary([row]))
-        if len(keys):  # else it is no row of the declared key
-            cells = _batch(mapping, done)
-            nulls = pa.nulls(1, pa.binary())
-            block = LogBlock(
-                _STREAM, self._end, table, self._clock(), keys, nulls, None, cells=cells
-            )
-            self._log.append(block)
+        keys, nulls = mapping.all_keys_of(binary([row])), pa.nulls(1, pa.binary())
+        cells = _batch(mapping, done)
+        block = LogBlock(_STREAM, self._end, table, self._clock(), keys, nulls, None, cells=cells)
+        self._log.append(block)
 
     # ---- ForeignTables
 
@@ -133,13 +136,76 @@ class ForeignBase:
             raise StoreError(f"there is no table {mapping.source}: create it there first")
         self._mappings[table] = mapping
 
-    def log_scan(self, table: TableId) -> None:
+    def scan_ranges(self, table: TableId) -> list[RowRange]:
+        return [(b"", b"m"), (b"m", b"")]
+
+    def log_range(self, table: TableId, rows: RowRange) -> None:
         """Row by row: others write meanwhile."""
-        mapping = self._mappings[table]
+        mapping, (low, high) = self._mappings[table], rows
+        for row in sorted(self.sources[mapping.source]):
+            if not inside(row, low, high or None):
+                continue
+            self._point("foreign scan")
+            self._log_row(table, mapping, row, self._scanned(mapping, row))
+
+    def shown_rows(self, table: TableId) -> Iterator[Batch]:
+        self._point("foreign scan")
+        yield from batches(self.rows(table), _AT_ONCE)
+
+    def scan_cells(self, table: TableId) -> Iterator[KeyedCells]:
+        mapping = self._mapping(table)
         for row in sorted(self.sources[mapping.source]):
             self._point("foreign scan")
-            done = self.sources[mapping.source][row]
-            self._log_row(table, mapping, row, [(0, cell) for _, cell in done])
+            yield mapping.all_keys_of(binary([row])), _batch(mapping, self._scanned(mapping, row))
+
+    def cells_of(self, table: TableId, keys: pa.BinaryArray) -> KeyedCells:
+        self._point("foreign scan")
+        mapping = self._mapping(table)
+        rows = mapping.all_rows_of(keys).to_pylist()
+        found = [row in self.sources[mapping.source] for row in rows]
+        there = [row for row, is_there in zip(rows, found, strict=True) if is_there]
+        parts = [_batch(mapping, self._scanned(mapping, row), n) for n, row in enumerate(there)]
+        cells = pa.Table.from_batches(parts, cells_schema()).combine_chunks().to_batches()
+        empty = _batch(mapping, [])
+        return keys.filter(pa.array(found, pa.bool_())), cells[0] if cells else empty
+
+    def _scanned(self, mapping: Mapping, row: bytes) -> Row:
+        """Newest first, as HBase scans: of two puts with one time stamp the first one counts."""
+        return [(0, cell) for _, cell in reversed(self.sources[mapping.source][row])]
+
+    # ---- what no log shows
+
+    def skip_log(self, source: str, row: bytes, cells: Sequence[Cell]) -> None:
+        """An operation that is not logged: a put without a log, a bulk load."""
+        self._sequence += 1
+        done = [(self._sequence, cell) for cell in cells]
+        self.sources[source].setdefault(row, []).extend(done)
+
+    def bulk_load(self, source: str, row: bytes, cells: Sequence[Cell]) -> None:
+        """The same, and the capture is told that something came."""
+        self.skip_log(source, row, cells)
+        self._loads[source] = self._loads.get(source, 0) + 1
+
+    def condition(self) -> Condition:
+        loads = self.bulk_loads()
+        tables = {
+            table: ForeignTable(
+                mapping.source, 1 if mapping.source in self.sources else None, loads.get(table, 0)
+            )
+            for table, mapping in self._mappings.items()
+            if table not in self._dropped
+        }
+        return Condition("enabled", (ForeignServer("memory", True, len(tables)),), tables)
+
+    def bulk_loads(self) -> dict[TableId, int]:
+        return {
+            t: self._loads[m.source] for t, m in self._mappings.items() if m.source in self._loads
+        }
+
+    def truncate(self, source: str) -> None:
+        """All rows go without a trace, and sequence ids begin anew."""
+        self.sources[source].clear()
+        self._sequence = 0
 
     # ---- BaseTables
 
@@ -288,7 +354,7 @@ class ForeignSnapshot:
         raise StoreError("foreign tables are loaded from their delta view")
 
 
-def _batch(mapping: Mapping, done: Row) -> pa.RecordBatch:
+def _batch(mapping: Mapping, done: Row, operation: int = 0) -> pa.RecordBatch:
     """Cells of one operation as the log has them; those of columns that are not mapped are left
     out.
     """
@@ -299,7 +365,8 @@ def _batch(mapping: Mapping, done: Row) -> pa.RecordBatch:
         family = families.get(cell.family, -1)
         column = -1 if cell.is_wide else columns.get((family, cell.qualifier))
         if family >= 0 and column is not None:
-            rows.append((0, family, column, cell.type, cell.timestamp, sequence, cell.value))
+            place = operation, family, column, cell.type
+            rows.append((*place, cell.timestamp, sequence, cell.value))
     schema = cells_schema()
     found = zip(*rows, strict=True) if rows else [()] * len(schema)
     arrays = [pa.array(c, field.type) for c, field in zip(found, schema, strict=True)]

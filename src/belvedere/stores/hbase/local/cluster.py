@@ -12,7 +12,7 @@ import shutil
 import signal
 import socket
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -59,10 +59,19 @@ class LocalProcess:
 
 
 class Cluster:
-    """A cluster in a directory, running or not."""
+    """A cluster in a directory, running or not.
 
-    def __init__(self, directory: str | Path) -> None:
-        self.directory = Path(directory).absolute()
+    `znode` is HBase's place in ZooKeeper; `settings` go to hbase-site.xml beside our own.
+    """
+
+    def __init__(
+        self,
+        directory: str | Path,
+        settings: Mapping[str, str] | None = None,
+        znode: str = "/hbase",
+    ) -> None:
+        self.directory, self.znode = Path(directory).absolute(), znode
+        self._settings = {"zookeeper.znode.parent": znode, **(settings or {})}
         self._file = self.directory / "cluster.json"
 
     @property
@@ -77,7 +86,8 @@ class Cluster:
     def url(self, namespace: str = "belvedere") -> str:
         """What `belvedere.open` takes."""
         port = self._started(_ZOOKEEPER).port
-        return f"hbase://127.0.0.1:{port}/{namespace}?capture={self.capture}"
+        place = "" if self.znode == "/hbase" else f"&znode={self.znode}"
+        return f"hbase://127.0.0.1:{port}/{namespace}?capture={self.capture}{place}"
 
     def processes(self) -> list[LocalProcess]:
         """All that were started and not stopped; a killed one stays in this list."""
@@ -106,7 +116,7 @@ class Cluster:
             directory.mkdir(parents=True, exist_ok=True)
         names = [f"{_REGION_SERVER}-{number}" for number in range(1, region_servers + 1)]
         ports = self._ports([_ZOOKEEPER, _MASTER, *names])
-        write_configuration(self.directory, ports[_ZOOKEEPER], region_servers)
+        write_configuration(self.directory, ports[_ZOOKEEPER], region_servers, self._settings)
         try:
             for name, port in ports.items():
                 self.start(name, port)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from xml.sax.saxutils import escape
 
@@ -19,16 +20,18 @@ logger.zk.level = warn
 """
 
 
-def write_configuration(directory: Path, zookeeper_port: int, region_servers: int) -> Path:
+def write_configuration(
+    directory: Path, zookeeper_port: int, region_servers: int, settings: Mapping[str, str]
+) -> Path:
     """hbase-site.xml and the logging of all processes, in `directory`/conf."""
     conf = directory / "conf"
     conf.mkdir(parents=True, exist_ok=True)
-    rows = _properties(directory, zookeeper_port, region_servers).items()
-    properties = "\n".join(
+    rows = {**_properties(directory, zookeeper_port, region_servers), **settings}
+    lines = "\n".join(
         f"  <property><name>{name}</name><value>{escape(value)}</value></property>"
-        for name, value in rows
+        for name, value in rows.items()
     )
-    site = f'<?xml version="1.0"?>\n<configuration>\n{properties}\n</configuration>\n'
+    site = f'<?xml version="1.0"?>\n<configuration>\n{lines}\n</configuration>\n'
     (conf / "hbase-site.xml").write_text(site)
     (conf / "log4j2.properties").write_text(_LOG4J)
     return conf
@@ -63,8 +66,11 @@ def _properties(directory: Path, zookeeper_port: int, region_servers: int) -> di
         "hbase.master.logcleaner.ttl": "20000",
         "hbase.cleaner.scan.dir.interval": "10000",
         # Replication is how changes are captured: it tries again soon.
-        "replication.source.sleepforretries": "200",
+        "replication.source.sleepforretries": "20",
         "hbase.serial.replication.waiting.ms": "100",
         "replication.source.maxretriesmultiplier": "10",
         "replication.sleep.before.failover": "1000",
+        # Rows of bulk loads are in no log; so the capture is at least told that there was one.
+        "hbase.replication.bulkload.enabled": "true",
+        "hbase.replication.cluster.id": "belvedere",
     }

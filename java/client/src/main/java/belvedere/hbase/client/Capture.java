@@ -3,10 +3,13 @@ package belvedere.hbase.client;
 import belvedere.hbase.server.CaptureSettings;
 import java.io.IOException;
 import java.util.ArrayList;
+import java.util.EnumSet;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import org.apache.hadoop.hbase.ClusterMetrics;
 import org.apache.hadoop.hbase.HConstants;
+import org.apache.hadoop.hbase.HRegionLocation;
 import org.apache.hadoop.hbase.NamespaceDescriptor;
 import org.apache.hadoop.hbase.NamespaceExistException;
 import org.apache.hadoop.hbase.ServerName;
@@ -17,6 +20,7 @@ import org.apache.hadoop.hbase.client.ColumnFamilyDescriptor;
 import org.apache.hadoop.hbase.client.ColumnFamilyDescriptorBuilder;
 import org.apache.hadoop.hbase.client.Connection;
 import org.apache.hadoop.hbase.client.RegionInfo;
+import org.apache.hadoop.hbase.client.RegionLocator;
 import org.apache.hadoop.hbase.client.TableDescriptor;
 import org.apache.hadoop.hbase.client.TableDescriptorBuilder;
 import org.apache.hadoop.hbase.replication.ReplicationPeerConfig;
@@ -29,6 +33,8 @@ import org.apache.hadoop.hbase.util.Bytes;
  * edits of a region in their order, also when the region moves, splits or is recovered.
  */
 public final class Capture {
+  private static final EnumSet<ClusterMetrics.Option> DEAD =
+      EnumSet.of(ClusterMetrics.Option.DEAD_SERVERS);
   private final Connection connection;
   private final String namespace;
   private final String peer;
@@ -220,6 +226,35 @@ public final class Capture {
                 .build());
       }
       admin.modifyTable(changed.build());
+    }
+  }
+
+  /** Servers that have ended and that the master still remembers. */
+  public String[] deadServers() throws IOException {
+    try (Admin admin = connection.getAdmin()) {
+      List<String> names = new ArrayList<>();
+      for (ServerName each : admin.getClusterMetrics(DEAD).getDeadServerNames()) {
+        names.add(each.getServerName());
+      }
+      return names.toArray(new String[0]);
+    }
+  }
+
+  /** For every region of a table the server that has it, "" if none has. Null: no such table. */
+  public String[] places(String table) throws IOException {
+    TableName name = TableName.valueOf(table);
+    try (Admin admin = connection.getAdmin();
+        RegionLocator locator = connection.getRegionLocator(name)) {
+      if (!admin.tableExists(name)) {
+        return null;
+      }
+      locator.clearRegionLocationCache();
+      List<String> places = new ArrayList<>();
+      for (HRegionLocation each : locator.getAllRegionLocations()) {
+        ServerName server = each.getServerName();
+        places.add(server == null ? "" : server.getServerName());
+      }
+      return places.toArray(new String[0]);
     }
   }
 

@@ -15,7 +15,10 @@ public final class Connections {
 
   private Connections() {}
 
-  /** A quorum is hosts of ZooKeeper with their port: `host:2181` or `one:2181,two:2181`. */
+  /**
+   * A quorum is hosts of ZooKeeper with their port, `host:2181` or `one:2181,two:2181`, and behind
+   * a slash HBase's place there if it is another than usual: `host:2181/other`.
+   */
   public static synchronized Connection of(String quorum) throws IOException {
     Connection known = OPEN.get(quorum);
     if (known == null || known.isClosed()) {
@@ -27,10 +30,15 @@ public final class Connections {
 
   static Configuration configuration(String quorum) {
     Configuration configuration = HBaseConfiguration.create();
-    configuration.set(HConstants.ZOOKEEPER_QUORUM, quorum);
-    int colon = quorum.lastIndexOf(':');
+    int slash = quorum.indexOf('/');
+    String servers = slash < 0 ? quorum : quorum.substring(0, slash);
+    configuration.set(HConstants.ZOOKEEPER_QUORUM, servers);
+    int colon = servers.lastIndexOf(':');
     if (colon >= 0) {
-      configuration.set(HConstants.ZOOKEEPER_CLIENT_PORT, quorum.substring(colon + 1));
+      configuration.set(HConstants.ZOOKEEPER_CLIENT_PORT, servers.substring(colon + 1));
+    }
+    if (slash >= 0) {
+      configuration.set(HConstants.ZOOKEEPER_ZNODE_PARENT, quorum.substring(slash));
     }
     return configuration;
   }
