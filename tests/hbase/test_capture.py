@@ -167,7 +167,7 @@ def test_lengths_that_are_seen_one_after_the_other_bring_nothing_out_of_order(
     user.put("moves", b"row", a="1")
     low = base.barrier()["log"]
     other = HBaseBase(quorum(cluster), "capture", str(cluster.capture))
-    other._files = MovedMeanwhile(str(cluster.capture), user, "moves")
+    other._files = MovedMeanwhile(str(cluster.capture / "capture"), user, "moves")
     assert other.discover().end == low  # neither 2, which was not seen, nor 3, which follows it
     rows = history(base, 3, base.barrier()["log"])
     assert [value for _, value in rows[b"row"]] == ["1", "2", "3"]

@@ -33,9 +33,8 @@ def place(cluster: Cluster) -> Path:
 @pytest.fixture(scope="module")
 def base(cluster: Cluster, place: Path) -> HBaseBase:
     """With small files."""
-    place.mkdir()
     settings = ["belvedere.capture.roll.bytes", "2000"]
-    Capture(quorum(cluster), "log").install(f"file://{place}", settings)
+    install(quorum(cluster), "log", str(place), settings)
     made = HBaseBase(quorum(cluster), "log", str(place))
     assert made.end() == {}
     return made
@@ -54,7 +53,7 @@ def test_frames_that_come_again_are_told_by_their_sequence_ids(
     cluster: Cluster, user: User, tmp_path: Path
 ) -> None:
     settings = ["belvedere.capture.redeliver", "5"]
-    Capture(quorum(cluster), "again").install(f"file://{tmp_path}", settings)
+    install(quorum(cluster), "again", str(tmp_path), settings)
     base = HBaseBase(quorum(cluster), "again", str(tmp_path))
     user.create("again")
     base.adopt(1, mapping("again"))
@@ -147,6 +146,28 @@ def test_a_peer_that_was_disabled_has_lost_nothing(
     check_order(history(base, 4, base.barrier()["log"]), {b"row": 2})
 
 
+def test_namespaces_that_capture_into_one_place_do_not_take_each_others_marks(
+    cluster: Cluster, user: User, base: HBaseBase, place: Path
+) -> None:
+    for _ in range(3):
+        base.barrier()
+    install(quorum(cluster), "beside", str(place))
+    beside = HBaseBase(quorum(cluster), "beside", str(place))
+    user.create("shared")
+    for each in (base, beside):
+        each.adopt(9, mapping("shared"))
+    Capture(quorum(cluster), "beside").disable()
+    user.put("shared", b"row", a="1")
+    assert set(history(base, 9, base.barrier()["log"])) == {b"row"}
+    with pytest.raises(StoreError, match="is disabled"):
+        beside.barrier(seconds=0.1)
+    Capture(quorum(cluster), "beside").enable()
+    beside.barrier()
+    assert beside.end()["log"] == 1
+    uninstall(quorum(cluster), "beside")
+    base.forget(9)
+
+
 def test_a_trimmed_log_is_stale_and_its_files_are_gone(
     user: User, base: HBaseBase, place: Path
 ) -> None:
@@ -157,12 +178,12 @@ def test_a_trimmed_log_is_stale_and_its_files_are_gone(
         base.barrier()
     user.put("gone", b"row", a="last")
     high = base.barrier()["log"]
-    before = set(place.glob("*.frames"))
+    before = set(place.glob("log/*.frames"))
     assert base.room()[0] == sum(path.stat().st_size for path in before)
     under_way = base.read_log("log", 0, high)
     next(under_way)
     base.trim("log", high - 1)
-    assert len(set(place.glob("*.frames"))) < len(before)
+    assert len(set(place.glob("log/*.frames"))) < len(before)
     with pytest.raises(Stale):
         list(under_way)
     with pytest.raises(Stale):

@@ -14,8 +14,7 @@ import pytest
 import belvedere
 from belvedere.database import Database
 from belvedere.epochs.local import LocalRunner
-from belvedere.stores.hbase.capture import Capture
-from belvedere.stores.hbase.install import uninstall
+from belvedere.stores.hbase.install import install, uninstall
 from belvedere.stores.hbase.local import Cluster
 from tests.hbase.stores import namespace
 from tests.hbase.users import Mutation, User, Writer, quorum
@@ -141,7 +140,7 @@ def test_what_is_delivered_again_is_in_the_log_twice_and_in_views_once(
 ) -> None:
     """Epochs are as small as they can be, so that what comes again comes in a later one."""
     name, settings = namespace(), ["belvedere.capture.redeliver", "20"]
-    Capture(quorum(cluster), name).install(f"file://{tmp_path}", settings)
+    install(quorum(cluster), name, str(tmp_path), settings)
     dice = random.Random(11)
     user.create("twice")
     url = f"hbase://{quorum(cluster)}/{name}?capture={tmp_path}"

@@ -18,6 +18,7 @@ from belvedere.stores.hbase.log_index import State
 
 _NEVER = threading.Event()
 _LOOK_SECONDS = 0.02  # between two looks at what has arrived
+_CHECK_SECONDS = 3.0  # between two looks whether anything can arrive
 
 
 @dataclass
@@ -28,6 +29,7 @@ class Barrier:
     discover: Callable[[], State]
     check: Callable[[], None]
     deadline: float
+    _next_check: float = field(default_factory=lambda: time.monotonic() + _CHECK_SECONDS)
     _waiting: dict[str, tuple[bytes, int]] = field(default_factory=dict)
 
     def pass_through(self) -> None:
@@ -67,8 +69,11 @@ class Barrier:
         return max(arrived, default=0) >= number
 
     def _pause(self, left: set[str]) -> None:
-        if time.monotonic() > self.deadline:
+        now = time.monotonic()
+        if now > min(self.deadline, self._next_check):
             self.check()
+            self._next_check = now + _CHECK_SECONDS
+        if now > self.deadline:
             behind = ", ".join(sorted(left)) or "servers that have ended"
             raise Timeout(
                 f"the changes of {behind} did not arrive in time: look at the region servers' logs"

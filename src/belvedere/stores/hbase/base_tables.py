@@ -56,7 +56,9 @@ class HBaseBase:
     @cached_property
     def _files(self) -> SegmentFiles:
         """Where changes are captured: as the URL says, else as the peer does."""
-        directory = self._directory or self.capture.directory()
+        if self._directory:
+            return SegmentFiles.of(self._directory, self._namespace)
+        directory = self.capture.directory()
         if not directory:
             raise StoreError(
                 "it is not known where changes are captured: add ?capture=DIRECTORY to the URL"
@@ -180,6 +182,12 @@ class HBaseBase:
                 f"changes are not captured, because the peer {self.capture.peer} {what}: run"
                 " belvedere hbase install"
             )
+        place = SegmentFiles(self.capture.directory()).directory
+        if place != self._files.directory:
+            raise StoreError(
+                f"the peer {self.capture.peer} captures into {place}, but the URL says"
+                f" {self._files.directory}: open the database with that directory, or without it"
+            )
 
     def bulk_loads(self) -> dict[TableId, int]:
         """How often adopted tables got rows that no log shows; only what region servers tell."""
@@ -202,7 +210,7 @@ class HBaseBase:
         Operations count from here on: what was captured before is in the table by now.
         """
         if not self.capture.state():
-            install(self._quorum, self._namespace, str(self._files.directory))
+            install(self._quorum, self._namespace, self._directory)
         self._check_peer()
         since = self.discover().end
         families = _check_families(mapping, self.capture.families(mapping.source))

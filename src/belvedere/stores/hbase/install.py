@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from belvedere.errors import StoreError
 from belvedere.stores.hbase import jars
 from belvedere.stores.hbase.capture import Capture
@@ -30,18 +32,21 @@ def manual_steps(directory: str) -> str:
     return _STEPS.format(jar=jars.own(jars.SERVER), directory=directory)
 
 
-def install(quorum: str, namespace: str, directory: str) -> list[str]:
-    """Add the peer and the tables that capture needs; returns what was done. Idempotent."""
-    files = SegmentFiles(directory)
+def install(quorum: str, namespace: str, directory: str, settings: Sequence[str] = ()) -> list[str]:
+    """Add the peer and the tables that capture needs; returns what was done. Idempotent.
+
+    `settings` go to the peer: names and values in turns.
+    """
+    files = SegmentFiles.of(directory, namespace)
     files.directory.mkdir(parents=True, exist_ok=True)
     capture = Capture(quorum, namespace)
     state = capture.state()
     if state and SegmentFiles(capture.directory()).directory != files.directory:
         raise StoreError(
-            f"the peer {capture.peer} captures into {capture.directory()}: name that directory, or"
-            " run belvedere hbase uninstall first"
+            f"the peer {capture.peer} captures into {capture.directory()}, not into"
+            f" {files.directory}: leave the directory out, or run belvedere hbase uninstall first"
         )
-    capture.install(files.url)
+    capture.install(files.url, settings)
     LogIndex(quorum, namespace).create()
     if state == "disabled":
         capture.enable()

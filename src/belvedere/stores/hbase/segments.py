@@ -36,6 +36,11 @@ class SegmentFiles:
             )
         self.directory = Path(path if colon else place).absolute()
 
+    @classmethod
+    def of(cls, place: str, namespace: str) -> SegmentFiles:
+        """Those of a namespace: in the directory of another its marks would be taken for ours."""
+        return cls(f"{place.rstrip('/')}/{namespace}")
+
     @property
     def url(self) -> str:
         """The directory as Hadoop names it, which knows no %20."""
