@@ -1,4 +1,4 @@
-"""The shortest soak: an executor, the driver and HBase's master are killed, and views are right."""
+"""The shortest soak: an executor and the driver are killed, and views are right."""
 
 from __future__ import annotations
 
@@ -11,12 +11,10 @@ import pytest
 from tests.hbase.soak_faults import WEIGHTS
 
 pytestmark = [pytest.mark.hbase, pytest.mark.spark]
-FAULTS = ("executor", "driver", "master", "pause")
+FAULTS = ("executor", "driver")
 
 
-def test_views_are_right_after_an_executor_the_driver_and_the_master_were_killed(
-    tmp_path: Path,
-) -> None:
+def test_views_are_right_after_an_executor_and_the_driver_were_killed(tmp_path: Path) -> None:
     assert set(FAULTS) <= set(WEIGHTS)
     options = ["--faults", ",".join(FAULTS), "--seed", "1", "--directory", str(tmp_path / "soak")]
     done = subprocess.run(
