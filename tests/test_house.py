@@ -25,8 +25,8 @@ def test_no_modules_need_each_other_while_they_are_loaded() -> None:
 
 
 def test_no_function_is_dense() -> None:
-    """But commands with all their options, the benchmark's data, and two that are made for speed."""
-    made_for_speed = {"encoding.one_row.dict_decoder", "stores.embedded.blocks.find"}
+    """But commands with all their options, the benchmark's data, and one that is made for speed."""
+    made_for_speed = {"encoding.one_row.dict_decoder"}
     names = [name for name in modules() if not name.startswith(("cli", "bench"))]
     dense = [f for f in functions(names) if f.nodes > MOST_NODES and f.name not in made_for_speed]
     none_of((f"{f.name} has {f.nodes} syntax nodes" for f in dense), "name its steps")

@@ -27,7 +27,7 @@ PRELUDE = """
 import random, sys
 import pyarrow as pa
 from belvedere.stores.base import Write
-from belvedere.stores.embedded import EmbeddedStore, undo, log
+from belvedere.stores.embedded import EmbeddedStore, run_lists, log
 store = EmbeddedStore.open(sys.argv[1], slots=2, map_size=int(sys.argv[2]))
 binary = lambda items: pa.array(items, pa.binary())
 def say(*what): print(*what, flush=True)
@@ -208,7 +208,7 @@ def test_a_task_killed_inside_its_commit_has_written_nothing(path: Path, start: 
     with EmbeddedStore.open(path, slots=2) as store:
         first = start(COMMIT + "commit(1)\nsay('done')")
         assert said(first) == "done"
-        child = start(COMMIT + 'inside(undo, "set_floors")\ncommit(2)')
+        child = start(COMMIT + 'inside(run_lists, "set_floors")\ncommit(2)')
         assert said(child) == "inside"
         kill(child)
         assert state(store, 1) == state(store, 2) == expected_state(1)
@@ -227,7 +227,7 @@ def test_a_stopped_holder_of_a_write_lock_is_ended_after_its_deadline(
             ' True)\nsay("idle")\nsys.stdin.readline()\nsay("alive")'
         )
         assert said(idle) == "idle"
-        child = start(COMMIT + 'inside(undo, "set_floors")\ncommit(1)')
+        child = start(COMMIT + 'inside(run_lists, "set_floors")\ncommit(1)')
         assert said(child) == "inside"
         os.kill(child.pid, signal.SIGSTOP)
         assert store.end_stuck_holders(deadline_seconds=3600) == []

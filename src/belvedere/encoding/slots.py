@@ -30,6 +30,7 @@ _ONES = 0xFFFFFFFF
 # keys whose intermediate arrays stay in the processor's cache: nearly twice as fast as a million at
 # once
 _PIECE = 1 << 14
+_FEW = 64  # keys that are hashed one by one in less time
 _POLYNOMIAL = 0xEDB88320
 
 
@@ -42,6 +43,8 @@ def slot_of(key: bytes, count: int) -> int:
 
 
 def slot_hash(keys: pa.BinaryArray) -> _Registers:
+    if len(keys) <= _FEW:
+        return np.array([crc32(key, _ONES) for key in keys.to_pylist()], np.uint32)
     return np.concatenate(
         [_hash_piece(keys.slice(start, _PIECE)) for start in range(0, max(len(keys), 1), _PIECE)]
     )

@@ -22,10 +22,10 @@ from belvedere.catalog.pins import pinned
 from belvedere.catalog.state import CatalogState, read_state
 from belvedere.encoding import prefix_range, slot_of
 from belvedere.encoding.ranges import Ranges
-from belvedere.errors import CatalogError, Stale, ViewInError, ViewNotReady
+from belvedere.errors import CatalogError, Damaged, Stale, ViewInError, ViewNotReady
 from belvedere.libraries import pa, pc
 from belvedere.readers.ranges import LARGEST, Place, by_slot, read_ranges
-from belvedere.readers.rows import ViewRows
+from belvedere.readers.rows import ViewRows, in_view
 from belvedere.stores.base import Store
 from belvedere.types import Epoch, Vector
 
@@ -92,6 +92,8 @@ class Cut:
                     yield from _first(
                         reader.scan(view.planned.sink.table, low, high, max(1, limit)), limit
                     )
+            except Damaged as error:
+                raise in_view(view.name, error) from error
             finally:
                 reader.close()
 
@@ -132,6 +134,8 @@ class Cut:
                 place = Place.of_state(reader, view.planned.sink.table)
                 for keys, values in read_ranges(some, columns, place, size):
                     yield from shape.decode_parts(keys, values)
+            except Damaged as error:
+                raise in_view(view.name, error) from error
             finally:
                 reader.close()
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from belvedere.catalog.definitions import ViewDefinition
 from belvedere.encoding import slot_of
 from belvedere.errors import Damaged, SchemaError
-from belvedere.readers.rows import ViewRows
+from belvedere.readers.rows import ViewRows, in_view
 from belvedere.stores.base import StateTables
 from belvedere.types import Epoch, Key, Row
 
@@ -37,13 +37,13 @@ def point_read(state: StateTables, view: ViewDefinition) -> PointRead:
             raise SchemaError(_advice(rows, len(values)))
         encoded = encode(values)
         owner = encode(values[:slot_columns]) if slot_columns else encoded
-        value = get(slot_of(owner, slots), epoch, encoded)
-        if value is None:
-            return None
         try:
+            value = get(slot_of(owner, slots), epoch, encoded)
+            if value is None:
+                return None
             return decode(values if stored_key is None else stored_key(encoded), value)
         except Damaged as error:
-            raise Damaged(f"view {rows.name}: {error.what}") from error
+            raise in_view(rows.name, error) from error
 
     return read
 

@@ -109,7 +109,7 @@ class ViewRows:
         try:
             return self._decode(keys, values)
         except Damaged as error:
-            raise Damaged(f"view {self.name}: {error.what}") from error
+            raise in_view(self.name, error) from error
 
     def _decode(self, keys: pa.BinaryArray, values: pa.BinaryArray) -> pa.Table:
         found = dict(zip(self._order, self.keys.decode(keys), strict=True)) if self._order else {}
@@ -178,3 +178,9 @@ def check_limit(limit: int | None) -> int | None:
     if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 0):
         raise SchemaError(f"limit is a number of rows, 0 or more, not {limit!r}")
     return limit
+
+
+def in_view(name: str, error: Damaged) -> Damaged:
+    """The same damage, with the view that was read."""
+    where = f"view {name}: "
+    return error if error.what.startswith(where) else Damaged(where + error.what)

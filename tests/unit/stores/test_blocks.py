@@ -47,16 +47,6 @@ def test_the_short_way_for_one_row_gives_the_same_bytes(
     )
 
 
-@given(
-    st.dictionaries(st.binary(max_size=4), st.none() | st.binary(max_size=4)), st.binary(max_size=4)
-)
-def test_a_key_is_found_in_a_sorted_block(content: dict[bytes, bytes | None], other: bytes) -> None:
-    keys = sorted(content)
-    encoded = blocks.encode(1, 0.0, (binary(list(keys)), binary([content[key] for key in keys])))
-    for key in [*keys, other]:
-        assert blocks.find(memoryview(encoded), key) == (key in content, content.get(key))
-
-
 @pytest.mark.parametrize("rows", [0, 1, 7, 8, 9, 63, 64, 65])
 def test_buffers_are_aligned_to_eight_bytes(rows: int) -> None:
     items = binary([None if i % 3 == 0 else b"x" * (i % 5) for i in range(rows)])

@@ -13,9 +13,17 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from belvedere.errors import SchemaError, StoreError, StoreFull
+from belvedere.errors import Damaged, SchemaError, StoreError, StoreFull
 from belvedere.stores.base import Write
-from belvedere.stores.embedded import EmbeddedStore, environment, open_cached, pages
+from belvedere.stores.embedded import (
+    EmbeddedStore,
+    environment,
+    merging,
+    open_cached,
+    pages,
+    run_lists,
+)
+from belvedere.stores.embedded.run_files import RunWriter
 
 
 def binary(*items: bytes | None) -> pa.BinaryArray:
@@ -303,14 +311,26 @@ def test_the_longest_key_works_and_a_longer_one_is_refused_before_anything_is_wr
             store.base.put_one(1, longest + b"k", b"1", True)
         with pytest.raises(SchemaError, match="too long"):
             store.base.write(1, binary(b"a", longest + b"k"), binary(b"1", b"1"), True)
-        shard = store.state.shard(0, 1)
-        with pytest.raises(SchemaError, match="too long"):
-            shard.write(Write(1, binary(longest + b"k"), binary(b"1"), binary(None)))
-        shard.write(Write(1, binary(longest), binary(b"1"), binary(None)))
-        shard.commit()
         assert rows_of(store) == {longest: b"2"}
         assert store.base.end() == {"log": 2}
-        assert store.state.getter(1)(0, 1, longest) == b"1"
+
+
+def test_state_tables_have_keys_of_any_length(tmp_path: Path) -> None:
+    """Also keys that differ only at their end."""
+    keys = [b"k" * 100_000 + b"%d" % i for i in range(9)]
+    with EmbeddedStore.open(tmp_path, slots=2) as store:
+        for epoch in (1, 2):
+            shard = store.state.shard(0, epoch)
+            before = shard.get_many(1, binary(*keys))
+            shard.write(Write(1, binary(*keys), binary(*[b"%d" % epoch] * 9), before))
+            shard.commit()
+        get = store.state.getter(1)
+        assert [get(0, 2, key) for key in keys] == [b"2"] * 9
+        assert [get(0, 1, key) for key in keys] == [b"1"] * 9
+        assert get(0, 2, keys[0] + b"0") is None
+        prefixes = binary(keys[3], keys[7])
+        (found,) = store.state.shard(0, 3).scan_prefixes(1, prefixes)
+        assert found[1].to_pylist() == [keys[3], keys[7]]
 
 
 @pytest.mark.parametrize("table", [1, 2**32 - 1])
@@ -405,7 +425,7 @@ def test_quick_single_reads_agree_with_the_others(tmp_path: Path) -> None:
         ]
 
 
-def test_collecting_gives_the_room_of_undo_blocks_back(tmp_path: Path) -> None:
+def test_collecting_gives_the_room_of_old_runs_back(tmp_path: Path) -> None:
     with EmbeddedStore.open(tmp_path, slots=2) as store:
         keys = binary(*(b"%06d" % i for i in range(2000)))
         sizes = []
@@ -422,55 +442,111 @@ def test_collecting_gives_the_room_of_undo_blocks_back(tmp_path: Path) -> None:
         assert sizes[-1] <= 2 * sizes[9]
 
 
-def test_an_attempt_that_ends_between_two_tables_is_finished_by_the_next(
+@pytest.mark.parametrize("where", ["before its files", "before it names them"])
+def test_an_attempt_that_ends_early_leaves_nothing_but_files_that_are_collected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    monkeypatch.setattr("belvedere.stores.embedded.shard.SMALL_BYTES", 0)
+    with EmbeddedStore.open(tmp_path, slots=1) as store:
+        for epoch in (1, 2, 3):
+            broken: Any = store.state.shard(0, epoch)
+            _write(broken, epoch)
+            with monkeypatch.context() as patch:
+                _crash(patch, store, broken, where)
+                with pytest.raises(SystemExit):
+                    broken.commit()
+            broken._place.files.in_flight.clear()
+            for table in (1, 2):  # a reader of the epoch before notices nothing
+                before = store.state.getter(table)(0, epoch - 1, b"0")
+                assert before == (b"%d" % (epoch - 1) if epoch > 1 else None)
+            shard = store.state.shard(0, epoch)
+            _write(shard, epoch)
+            shard.commit()
+            assert [store.state.count(0, table)[0] for table in (1, 2)] == [1, 2]
+        store.state.collect(3)
+        shard = store.state.shard(0, 4)
+        _write(shard, 4)
+        shard.commit()
+        store.state.collect(4)
+        assert len(list(tmp_path.glob("slots/000/*.run"))) == 1
+
+
+def _write(shard: Any, epoch: int) -> None:
+    for table in (1, 2):
+        keys = binary(*(b"%d" % i for i in range(table)))
+        values = binary(*[b"%d" % epoch] * table)
+        shard.write(Write(table, keys, values, shard.get_many(table, keys)))
+
+
+def _crash(patch: pytest.MonkeyPatch, store: EmbeddedStore, shard: Any, where: str) -> None:
+    """As if the process had ended: nothing is cleaned up."""
+
+    def end(*_: object, **__: object) -> None:
+        raise SystemExit
+
+    patch.setattr(RunWriter, "abandon", lambda _: None)
+    patch.setattr(RunWriter, "done", lambda _: None)
+    if where == "before its files":
+        patch.setattr(RunWriter, "finish", end)
+    else:
+        patch.setattr(shard._place.environment, "write", end)
+
+
+def test_runs_that_are_merged_while_an_attempt_commits_are_not_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("belvedere.stores.embedded.shard._PORTION", 2)
-    tables = range(1, 6)
+    """It builds on the runs that are there when it names its own."""
+    monkeypatch.setattr(merging, "INLINE_ROWS", 0)
+    monkeypatch.setattr("belvedere.stores.embedded.state._Merging.go_on", lambda _: None)
+    monkeypatch.setattr("belvedere.stores.embedded.shard.SMALL_BYTES", 0)
     with EmbeddedStore.open(tmp_path, slots=1) as store:
-        for epoch in (1, 2):
-            for left in (3, 1, None):  # transactions until the attempt breaks off
-                shard = store.state.shard(0, epoch)
-                for table in tables:
-                    keys = binary(*sorted(b"%d" % i for i in range(table)))
-                    before = shard.get_many(table, keys)
-                    assert (
-                        before.to_pylist() == [b"%d" % (epoch - 1) if epoch > 1 else None] * table
-                    )
-                    shard.write(Write(table, keys, binary(*[b"%d" % epoch] * table), before))
-                _break_off(monkeypatch, store, left, shard)
-                for table in tables:  # a reader of the epoch before notices nothing
-                    assert store.state.getter(table)(0, epoch - 1, b"0") == (
-                        b"%d" % (epoch - 1) if epoch > 1 else None
-                    )
-            for table in tables:
-                keys, values = next(store.state.reader(0, epoch).scan(table))
-                assert (len(keys), set(values.to_pylist())) == (table, {b"%d" % epoch})
-                assert store.state.count(0, table)[0] == table
-
-
-def _break_off(
-    monkeypatch: pytest.MonkeyPatch, store: EmbeddedStore, left: int | None, shard: Any
-) -> None:
-    """Commit, with so many transactions until the attempt ends."""
-    environment = shard._environment
-    write = environment.write
-    done: list[None] = []
-
-    def counted(body: Any, frees: bool = False) -> Any:
-        if left is not None and len(done) == left:
-            raise KeyboardInterrupt
-        done.append(None)
-        return write(body, frees)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(environment, "write", counted)
-        if left is None:
+        for epoch in range(1, 4):
+            shard = store.state.shard(0, epoch)
+            _write(shard, epoch)
             shard.commit()
-            assert len(done) > 2
-        else:
-            with pytest.raises(KeyboardInterrupt):
-                shard.commit()
+        place = store.state._slot(0)  # type: ignore[attr-defined]
+        tries: list[int] = []
+
+        def merge_first(self: RunWriter) -> None:
+            finish(self)
+            tries.append(1)
+            if len(tries) == 1:
+                store.state.collect(3)
+                merge = place.environment.read(merging.next_merge)
+                assert merge is not None
+                assert merging.do(place.environment, place.files, merge, lambda: False)
+                place.environment.write(lambda t: run_lists.set_floors(t, 3, 2, 0))
+                store.state.collect(3)  # the old runs go
+
+        finish = RunWriter.finish
+        shard = store.state.shard(0, 4)
+        _write(shard, 4)
+        with monkeypatch.context() as patch:
+            patch.setattr(RunWriter, "finish", merge_first)
+            shard.commit()
+        assert len(tries) > 2
+        for table in (1, 2):
+            assert store.state.getter(table)(0, 4, b"0") == b"4"
+            assert store.state.getter(table)(0, 3, b"0") == b"3"
+
+
+def test_a_reader_whose_files_are_merged_away_goes_on_reading(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("belvedere.stores.embedded.shard.SMALL_BYTES", 0)
+    with EmbeddedStore.open(tmp_path, slots=1) as store:
+        for epoch in range(1, 6):
+            shard = store.state.shard(0, epoch)
+            _write(shard, epoch)
+            shard.commit()
+        shard = store.state.shard(0, 6)
+        batches = shard.scan_batches(2, b"", None, batch=1)
+        assert next(batches)[1].to_pylist() == [b"5"]
+        for path in tmp_path.glob("slots/000/*.run"):
+            path.unlink()
+        assert next(batches)[1].to_pylist() == [b"5"]
+        with pytest.raises(Damaged, match=r"\.run is missing, which has records of table 1 in"):
+            EmbeddedStore.open(tmp_path).state.shard(0, 6).get_many(1, binary(b"0"))
 
 
 def test_mapped_pages_are_given_back_and_read_again(

@@ -269,7 +269,7 @@ def test_a_store_of_format_2_is_brought_to_this_format_also_after_a_crash(
             with pytest.raises(Crash):
                 EmbeddedStore.open(tmp_path / "db")
     check(tmp_path / "db")
-    assert json.loads((tmp_path / "db" / "format.json").read_text())["format"] == 3
+    assert json.loads((tmp_path / "db" / "format.json").read_text())["format"] == layout.FORMAT
     check(tmp_path / "db")
 
 

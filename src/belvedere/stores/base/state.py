@@ -42,7 +42,7 @@ class Write:
     deletes.
 
     `before` is what the writer read as of the epoch before (NULL = absent). Stores that keep the
-    value before in an undo block take it from here instead of reading again.
+    value before take it from here instead of reading again.
     """
 
     table: TableId

@@ -40,7 +40,7 @@ class EmbeddedSnapshot:
     def get_many(self, table: TableId, keys: pa.BinaryArray) -> pa.BinaryArray:
         def body(transaction: Transaction) -> pa.BinaryArray:
             dropping.check_alive(transaction, table)
-            return records.get_many(transaction, table, keys, None)
+            return records.get_many(transaction, table, keys)
 
         return self._environment.inside(self._transaction, body)
 
@@ -50,7 +50,7 @@ class EmbeddedSnapshot:
         def read(start: bytes, stop: bytes, count: int) -> records.Chunk:
             return inside(
                 self._transaction,
-                lambda transaction: records.read_chunk(transaction, start, stop, count, None),
+                lambda transaction: records.read_chunk(transaction, start, stop, count),
             )
 
         inside = self._environment.inside

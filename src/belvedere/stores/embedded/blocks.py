@@ -1,6 +1,6 @@
 """Blocks: some binary columns of equal length as one LMDB value.
 
-Log blocks and undo blocks have this form.
+Log blocks and sections have this form.
 
     header    table u32, rows u32, time f64, columns u16, bit i set: column i has NULLs u16, zero
               u32
@@ -110,6 +110,27 @@ def _decode_at(value: bytes, buffer: pa.Buffer, at: int) -> tuple[Block, int]:
     return Block(table, time, columns), end
 
 
+def rows_at(value: Any, at: int) -> int:
+    return int(HEADER.unpack_from(value, at)[1])
+
+
+def layout_at(value: Any, at: int) -> list[tuple[int, int, int, int]]:
+    """Where the columns of the block at a place are (`_layout`)."""
+    _, rows, _, count, nulls, _ = HEADER.unpack_from(value, at)
+    return list(_layout(value, rows, count, nulls, at))
+
+
+def columns_at(value: Any, at: int) -> list[pa.BinaryArray]:
+    """The columns of the block at a place whose bytes are known to be right; nothing is copied."""
+    buffer, rows = pa.py_buffer(value), rows_at(value, at)
+    columns = []
+    for offsets, validity, data, size in layout_at(value, at):
+        valid = buffer.slice(validity, (rows + 7) // 8) if validity else None
+        buffers = [valid, buffer.slice(offsets, 4 * (rows + 1)), buffer.slice(data, size)]
+        columns.append(pa.Array.from_buffers(pa.binary(), rows, buffers))
+    return columns
+
+
 def _layout(
     value: Any, rows: int, count: int, nulls: int, start: int = 0
 ) -> Iterator[tuple[int, int, int, int]]:
@@ -127,32 +148,3 @@ def _layout(
         size = int.from_bytes(value[offsets + 4 * rows : offsets + 4 * rows + 4], "little")
         yield offsets, validity, at, size
         at += (size + 7) & ~7
-
-
-_MISSING: tuple[bool, None] = (False, None)
-
-
-def find(value: Any, key: bytes) -> tuple[bool, bytes | None]:
-    """Whether the sorted first column has `key`, and what the second has beside it; `value` may be
-    LMDB's own memory.
-    """
-    _, rows, _, count, nulls, _ = HEADER.unpack_from(value)
-    (key_offsets, _, key_data, _), (offsets, validity, data, _) = _layout(value, rows, count, nulls)
-    pair = _OFFSETS_OF_ONE.unpack_from
-    low, high = 0, rows
-    while low < high:
-        middle = (low + high) // 2
-        start, stop = pair(value, key_offsets + 4 * middle)
-        if bytes(value[key_data + start : key_data + stop]) < key:
-            low = middle + 1
-        else:
-            high = middle
-    if low == rows:
-        return _MISSING
-    start, stop = pair(value, key_offsets + 4 * low)
-    if bytes(value[key_data + start : key_data + stop]) != key:
-        return _MISSING
-    if validity and not value[validity + (low >> 3)] >> (low & 7) & 1:
-        return True, None
-    start, stop = pair(value, offsets + 4 * low)
-    return True, bytes(value[data + start : data + stop])

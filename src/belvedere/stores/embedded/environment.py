@@ -6,7 +6,7 @@ Table 0 is never given out; its keys hold everything that is not a record.
 
     00000000 'l' position u64          a log block
     00000000 'm' ...                   floors, ends, counts
-    00000000 'u' table u32 epoch u64   an undo block
+    00000000 'r' table u32 epoch u64   a run list; 's' name, a small section
     table u32, key                     a record
 
 LMDB forbids to open an environment twice in a process, and to touch it after a fork. Hence the

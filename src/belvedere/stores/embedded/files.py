@@ -31,7 +31,7 @@ from typing import BinaryIO
 
 from belvedere.errors import StoreError
 
-DATA = "data.mdb"
+DATA, LOCK = "data.mdb", "lock.mdb"
 RESTORE = "Restore the whole directory from one backup"
 _META, _META_AT, _META_SIZE = Struct("<II16xI36xQ40xQQQ"), 16, 152
 _KNOWN = (0xBEEFC0DE, 1)  # LMDB 0.9

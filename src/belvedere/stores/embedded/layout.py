@@ -4,7 +4,8 @@ in the middle of either.
     format.json          format version, slot count, the store's id; it is there when all parts are
     format.json.new      the same, while parts are being made or marked
 
-Format 2 had no ids, and its environments were made when they were first used.
+Format 2 had no ids, and its environments were made when they were first used. Formats 2 and 3 kept
+state tables as records in LMDB (`older_slots.py`).
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from pathlib import Path
 import lmdb
 
 from belvedere.errors import StoreError
-from belvedere.stores.embedded import files, parts
+from belvedere.stores.embedded import files, older_slots, parts
 from belvedere.stores.embedded.environment import translated
-from belvedere.stores.embedded.files import DATA, RESTORE
+from belvedere.stores.embedded.files import DATA, LOCK, RESTORE
 
-FORMAT = 3
+FORMAT = 4
 FORMAT_FILE = "format.json"
 _NEW = "format.json.new"
 _ROOM = 1 << 20  # bytes for a mark
@@ -46,7 +47,7 @@ def is_store(path: str) -> bool:
 
 def prepare(folder: Path, wanted: int | None) -> Format:
     """The format of the store in `folder`, after making it a store if it is empty or missing, and
-    of this format if it is of the last.
+    of this format if it is of an older one.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -55,7 +56,7 @@ def prepare(folder: Path, wanted: int | None) -> Format:
                 _create(folder, max(2, min(os.cpu_count() or 1, 8)) if wanted is None else wanted)
             found = read_format(folder)
             if found.version < FORMAT:
-                found = _migrate(folder, found.slots)
+                found = _migrate(folder, found)
     except OSError as error:
         raise StoreError(
             f"{folder} cannot be opened as a store: {error.strerror or error}"
@@ -68,12 +69,23 @@ def read_format(folder: Path) -> Format:
         found = _parsed((folder / FORMAT_FILE).read_bytes())
     except (ValueError, KeyError, TypeError) as error:
         raise StoreError(f"{folder / FORMAT_FILE} is damaged ({error}). {RESTORE}") from error
-    if found.version not in (2, FORMAT):
+    if found.version not in (2, 3, FORMAT):
         other = (
-            f"{folder} has format {found.version}, this version of Belvedere reads formats 2 and"
+            f"{folder} has format {found.version}, this version of Belvedere reads formats 2 to"
             f" {FORMAT}"
         )
         raise StoreError(f"{other}: use the version that wrote it")
+    return found
+
+
+def current(folder: Path, why: str) -> Format:
+    """The format of a store that is only read, because of `why`."""
+    found = read_format(folder)
+    if found.version < FORMAT:
+        raise StoreError(
+            f"{folder} has format {found.version}, which is brought to format {FORMAT} when it is"
+            f" opened to be written: do that once ({why})"
+        )
     return found
 
 
@@ -82,7 +94,7 @@ def _parsed(content: bytes) -> Format:
     version, slots = int(found["format"]), int(found["slots"])
     if not 1 <= slots <= 999:
         raise ValueError(f"{slots} slots")
-    return Format(version, slots, str(found["id"]) if version == FORMAT else "")
+    return Format(version, slots, str(found["id"]) if version in (3, FORMAT) else "")
 
 
 @contextlib.contextmanager
@@ -127,8 +139,8 @@ def _begun(folder: Path) -> Format | None:
         return None
 
 
-def _begin(folder: Path, slots: int) -> Format:
-    made = Format(FORMAT, slots, uuid.uuid4().hex)
+def _begin(folder: Path, slots: int, known_id: str = "") -> Format:
+    made = Format(FORMAT, slots, known_id or uuid.uuid4().hex)
     with (folder / _NEW).open("w", encoding="utf-8") as file:
         json.dump(
             {"belvedere": "embedded store", "format": FORMAT, "slots": slots, "id": made.id}, file
@@ -180,16 +192,37 @@ def _make(path: Path, store: str, part: str, fresh: bool) -> None:
     _sync(path)
 
 
-def _migrate(folder: Path, slots: int) -> Format:
-    """From format 2. All parts must be there that were in use."""
-    missing = [part for part in parts.names(slots) if not (folder / part / DATA).exists()]
-    if len(missing) <= slots + 1 and (lost := _lost(folder, missing)):
+def _migrate(folder: Path, found: Format) -> Format:
+    """From an older format. All parts must be there that were in use, and no process may have the
+    store open: it would go on as before.
+    """
+    names = parts.names(found.slots)
+    missing = [part for part in names if not (folder / part / DATA).exists()]
+    if len(missing) <= found.slots + 1 and (lost := _lost(folder, missing)):
         raise StoreError(f"{folder / lost} is missing, a part of this store is lost. {RESTORE}")
-    made = _begun(folder) or _begin(folder, slots)
-    for part in parts.names(slots):
+    for part in names:
+        _check_unused(folder / part / LOCK, folder)
+    made = _begun(folder) or _begin(folder, found.slots, found.id)
+    for part in names:
         _make(folder / part, made.id, part, fresh=part in missing)
+    for part in names[2:]:
+        older_slots.convert(str(folder / part))
     _publish(folder)
     return made
+
+
+def _check_unused(lock: Path, folder: Path) -> None:
+    """LMDB has the first byte of its lock file locked as long as an environment is open."""
+    if not lock.exists():
+        return
+    with lock.open("r+b") as file:
+        try:
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 0)
+        except OSError:
+            raise StoreError(
+                f"{folder} has an older format, and other processes have it open: stop them, then"
+                " open it once alone"
+            ) from None
 
 
 def _lost(folder: Path, missing: list[str]) -> str | None:
@@ -206,7 +239,7 @@ def _lost(folder: Path, missing: list[str]) -> str | None:
 
 
 def _committed(path: Path) -> int:
-    """How many manifests of epochs a catalog has, as far as they matter here."""
+    """How many run_lists of epochs a catalog has, as far as they matter here."""
     files.check_whole(str(path))
     try:
         with (

@@ -11,21 +11,23 @@ from __future__ import annotations
 
 import ctypes
 import mmap
-import os
 from collections.abc import Collection, Iterator
+
+from belvedere.stores.embedded.files import DATA
+from belvedere.stores.embedded.run_files import ENDING
 
 _ALLOWED = 256 << 20  # bytes of mapped files, libraries included, that are not worth the call
 _PAGE = mmap.PAGESIZE
 
 
 def unmap(folders: Collection[str]) -> bool:
-    """Give back the mapped pages of the LMDB files in these folders if they are many; whether they
-    were.
+    """Give back the mapped pages of the LMDB and run files in these folders if they are many;
+    whether they were.
     """
     if _resident() < _ALLOWED:
         return False
     libc = ctypes.CDLL(None, use_errno=True)
-    for start, size in _mappings({os.path.join(folder, "data.mdb") for folder in folders}):
+    for start, size in _mappings(set(folders)):
         if libc.madvise(ctypes.c_void_p(start), ctypes.c_size_t(size), mmap.MADV_DONTNEED):
             raise OSError(ctypes.get_errno(), "madvise")
     return True
@@ -37,11 +39,17 @@ def _resident() -> int:
         return int(file.read().split()[2]) * _PAGE
 
 
-def _mappings(paths: Collection[str]) -> Iterator[tuple[int, int]]:
-    """Start and size of each mapping of these files."""
+def _mappings(folders: Collection[str]) -> Iterator[tuple[int, int]]:
+    """Start and size of each mapping of the data files in these folders."""
     with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as file:
         for line in file:
             fields = line.rstrip("\n").split(maxsplit=5)
-            if len(fields) == 6 and fields[5] in paths:
+            if len(fields) == 6 and _is_data(fields[5], folders):
                 start, end = (int(address, 16) for address in fields[0].split("-"))
                 yield start, end - start
+
+
+def _is_data(path: str, folders: Collection[str]) -> bool:
+    """A file that is removed has a word behind its name."""
+    folder, _, name = path.removesuffix(" (deleted)").rpartition("/")
+    return folder in folders and (name == DATA or name.endswith(ENDING))

@@ -25,7 +25,7 @@ from collections.abc import Callable, Sequence
 from struct import Struct
 
 from belvedere.errors import StoreError
-from belvedere.stores.embedded import log, undo
+from belvedere.stores.embedded import log, run_lists
 from belvedere.stores.embedded.environment import Environment, Transaction
 from belvedere.stores.embedded.files import RESTORE
 
@@ -78,7 +78,10 @@ def check(folder: str, store: str, environments: Sequence[Environment]) -> None:
     for name, environment in zip(found, environments, strict=True):
         _check_owner(folder, store, name, environment.read(owner))
     catalog, *others = environments
-    read_seen: list[Callable[[Transaction], int]] = [log.seen, *[undo.seen] * (len(others) - 1)]
+    read_seen: list[Callable[[Transaction], int]] = [
+        log.seen,
+        *[run_lists.seen] * (len(others) - 1),
+    ]
     seen = [environment.read(read) for environment, read in zip(others, read_seen, strict=True)]
     now, needed = catalog.read(lambda transaction: (transaction.id(), noted(transaction)))
     for name, number in zip(found[1:], seen, strict=True):

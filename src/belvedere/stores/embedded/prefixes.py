@@ -1,143 +1,140 @@
-"""Records under many prefixes: one cursor over all of them, a batch at a time.
+"""Records under many prefixes, in a table that is several runs.
 
-Cost: one seek per prefix, and few records read in vain. LMDB does not say where a prefix ends, so
-records are taken in pieces of about as many as the prefix before had. What was read beyond the end
-of a prefix often belongs to the next one, and is used.
+Where a prefix begins and ends in a run is found for all prefixes at once. So it is known how many
+records there are at most, and prefixes are read together as many as fill a batch.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterator
-from itertools import islice
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
+from belvedere.encoding.order import run_starts, stable_order
 from belvedere.libraries import np, npt, pa, pc
-from belvedere.stores.embedded.environment import Transaction
-from belvedere.stores.embedded.records import (
-    CHUNK_BYTES,
-    LAST,
-    LONGEST,
-    SLICE_END,
-    Overlay,
-    binary,
-    next_piece,
-    prefixed,
-    read_chunk,
-    seek,
-)
+from belvedere.stores.embedded.runs import Run, joined, scan
+from belvedere.stores.embedded.sections import Ints
 
 # numbers of prefixes, keys, values
 Found: TypeAlias = "tuple[npt.NDArray[np.int64], pa.BinaryArray, pa.BinaryArray]"
-
-# records in a piece; more tuples at a time would keep the GC busy
-_FEWEST, _FIRST, _MOST = 4, 16, 1024
-_GROWTH = 8
+_NO_LIMIT = 1 << 62
 
 
-class Walk:
-    """Where the reading stands: before `low`, under prefix number `at`, of which `taken` records
-    have been given out.
+def scan_prefixes(
+    runs: Sequence[Run], prefixes: pa.BinaryArray, limit: int | None, batch: int
+) -> Iterator[Found]:
+    """Records whose key begins with one of the prefixes, in key order, at most `limit` for each."""
+    if runs and len(prefixes) and limit != 0:
+        most = _NO_LIMIT if limit is None else limit
+        yield from _Prefixes.of(runs, prefixes, most, batch).read()
 
-    It is a place between keys, not a cursor: other attempts may commit between two batches, and
-    each batch has its overlay.
-    """
 
-    def __init__(self, table: int, prefixes: pa.BinaryArray, limit: int | None) -> None:
-        self._prefixes: list[bytes] = prefixed(table, prefixes).to_pylist()
-        self._limit = SLICE_END if limit is None else limit
-        self._size = min(_FIRST, max(self._limit, 1))
-        self._keys: list[bytes] = []
-        self._values: list[bytes] = []
-        self._runs: list[tuple[int, int]] = []
-        self._room = CHUNK_BYTES
-        self._at, self._taken = -1, 0
-        self._low = self._end = b""
-        self._next_prefix()
+@dataclass(frozen=True, slots=True)
+class _Prefixes:
+    """`lows` and `highs` are rows, by run and prefix."""
 
-    @property
-    def done(self) -> bool:
-        return self._at == len(self._prefixes)
+    runs: Sequence[Run]
+    prefixes: pa.BinaryArray
+    lows: Ints
+    highs: Ints
+    limit: int
+    batch: int
 
-    def read(self, transaction: Transaction, count: int, overlay: Overlay | None) -> Found:
-        """The next `count` records, fewer only if there are no more or if they are large."""
-        self._keys, self._values, self._runs, self._room = [], [], [], CHUNK_BYTES
-        with transaction.cursor() as cursor:
-            while not self.done and len(self._keys) < count and self._room > 0:
-                if overlay is not None:
-                    self._merge(transaction, count, overlay)
-                elif seek(cursor, self._low):
-                    self._stretch(cursor.iternext(), count)
-                else:
-                    self._at = len(self._prefixes)
-        runs = np.array(self._runs, np.int64).reshape(-1, 2)
-        return (
-            np.repeat(runs[:, 0], runs[:, 1]),
-            pc.binary_slice(binary(self._keys), 4, SLICE_END),
-            binary(self._values),
-        )
+    @classmethod
+    def of(cls, runs: Sequence[Run], prefixes: pa.BinaryArray, limit: int, batch: int) -> _Prefixes:
+        after = pc.binary_join_element_wise(prefixes, b"\xff", b"")
+        lows = np.array([run.lowers(prefixes) for run in runs])
+        highs = np.array([run.lowers(after) for run in runs])
+        return cls(runs, prefixes, lows, highs, limit, batch)
 
-    def _stretch(self, items: Iterator[tuple[bytes, bytes]], count: int) -> None:
-        """Take records from the cursor until `count` are there, or until the next wanted one is to
-        be sought.
-        """
-        while not self.done and (room := count - len(self._keys)) and self._room > 0:
-            size = next_piece(
-                self._size, room, self._room, CHUNK_BYTES - self._room, len(self._keys)
-            )
-            piece = list(islice(items, size))
-            keys, values = [key for key, _ in piece], [value for _, value in piece]
-            if not self._use(keys, values):
+    def read(self) -> Iterator[Found]:
+        counts = np.minimum(self.highs - self.lows, self.limit).sum(axis=0)
+        first = 0
+        while first < len(self.prefixes):
+            if counts[first] > self.batch:
+                yield from self._alone(first)
+                first += 1
+                continue
+            used = np.cumsum(counts[first:])
+            behind = first + max(int(np.searchsorted(used, self.batch, "right")), 1)
+            if used[behind - first - 1]:
+                yield from self._together(np.arange(first, behind))
+            first = behind
+
+    def _alone(self, number: int) -> Iterator[Found]:
+        """One prefix, however many records it has."""
+        prefix, left = self.prefixes[number].as_py(), self.limit
+        for keys, values in scan(self.runs, prefix, prefix + b"\xff", min(self.batch, left)):
+            some = keys.slice(0, left), values.slice(0, left)
+            yield np.full(len(some[0]), number, np.int64), *some
+            left -= len(keys)
+            if left <= 0:
                 return
-            if len(piece) < size:
-                self._at = len(self._prefixes)
-            self._size = min(self._size * _GROWTH, _MOST)
 
-    def _use(self, keys: list[bytes], values: list[bytes]) -> bool:
-        """Give out what is wanted of a piece.
-
-        Whether the rest of the prefix goes on just behind the piece.
-        """
+    def _together(self, chosen: Ints) -> Iterator[Found]:
+        """Some prefixes that have few records, in their order."""
+        found = _without_deleted(self._first_records(chosen))
+        unsure = chosen[self._is_unsure(chosen)].tolist()
         start = 0
-        while keys and not self.done and self._low <= keys[-1]:
-            start = bisect_left(keys, self._low, start)
-            end = bisect_left(keys, self._end, start)
-            stop = min(end, start + self._limit - self._taken)
-            self._give(keys[start:stop], values[start:stop])
-            if stop == len(keys) and self._taken < self._limit:
-                self._low = keys[-1] + b"\0"
-                return True
-            self._size = min(max(self._taken + 1, _FEWEST), _MOST)
-            self._next_prefix()
-            start = stop
-        return not keys
+        for number in [*unsure, len(self.prefixes)]:
+            stop = int(np.searchsorted(found[0], number))
+            yield from self._limited(_stretch(found, start, stop))
+            start = int(np.searchsorted(found[0], number, "right"))
+            if number < len(self.prefixes):
+                yield from self._alone(number)
 
-    def _merge(self, transaction: Transaction, count: int, overlay: Overlay) -> None:
-        """The same for one prefix under an overlay: an attempt of this epoch has been here before,
-        which is rare.
+    def _is_unsure(self, chosen: Ints) -> npt.NDArray[np.bool_]:
+        """Whether the first records of each run are perhaps not the first of all: a run that goes
+        on could have some that come before those of another, or instead of deleted ones.
         """
-        room = min(count - len(self._keys), self._limit - self._taken)
-        keys, values, rest = read_chunk(transaction, self._low, self._end, max(room, 1), overlay)
-        if len(keys) > room:
-            keys, values, rest = keys[:room], values[:room], keys[room]
-        self._give(keys, values)
-        if rest is None or self._taken == self._limit:
-            self._next_prefix()
-        else:
-            self._low = rest
+        counts = (self.highs - self.lows)[:, chosen]
+        return np.asarray((counts > self.limit).any(axis=0))
 
-    def _give(self, keys: list[bytes], values: list[bytes]) -> None:
-        self._keys += keys
-        self._values += values
-        self._room -= sum(map(len, values))
-        self._runs.append((self._at, len(keys)))
-        self._taken += len(keys)
+    def _first_records(self, chosen: Ints) -> Found:
+        """Of each run the first `limit` under each prefix, merged; deleted ones are NULL."""
+        parts, numbers = [], []
+        for run, low, high in zip(self.runs, self.lows, self.highs, strict=True):
+            start = low[chosen]
+            counts = np.minimum(high[chosen] - start, self.limit)
+            parts.append(run.take(_ranges(start, counts)))
+            numbers.append(np.repeat(chosen, counts))
+        keys, values = joined(parts)
+        number = np.concatenate(numbers)
+        if len(parts) == 1:
+            return number, keys, values
+        order = stable_order(keys)  # newest first, where keys are equal
+        keys = keys.take(pa.array(order))
+        newest = run_starts(keys)
+        order = order[newest]
+        return number[order], keys.filter(pa.array(newest)), values.take(pa.array(order))
 
-    def _next_prefix(self) -> None:
-        """Go to the next prefix that a stored key can begin with."""
-        self._at += 1
-        while not self.done and len(self._prefixes[self._at]) > LONGEST:
-            self._at += 1
-        self._low = LAST if self.done else self._prefixes[self._at]
-        self._end = self._low + b"\xff"
-        self._taken = 0
+    def _limited(self, found: Found) -> Iterator[Found]:
+        """The first `limit` of each prefix, in batches."""
+        numbers = found[0]
+        place = np.arange(len(numbers)) - np.searchsorted(numbers, numbers, "left")
+        if len(place) and place.max() >= self.limit:
+            found = _chosen(found, place < self.limit)
+        for start in range(0, len(found[0]), self.batch):
+            yield _stretch(found, start, start + self.batch)
+
+
+def _ranges(starts: Ints, counts: Ints) -> Ints:
+    """start, start + 1, ... for each start, as many as its count."""
+    ends = np.cumsum(counts)
+    return np.repeat(starts - (ends - counts), counts) + np.arange(int(counts.sum()))
+
+
+def _without_deleted(found: Found) -> Found:
+    if not found[2].null_count:
+        return found
+    return _chosen(found, found[2].is_valid().to_numpy(zero_copy_only=False))
+
+
+def _chosen(found: Found, which: npt.NDArray[np.bool_]) -> Found:
+    mask = pa.array(which)
+    return found[0][which], found[1].filter(mask), found[2].filter(mask)
+
+
+def _stretch(found: Found, start: int, stop: int) -> Found:
+    count = stop - start
+    return found[0][start:stop], found[1].slice(start, count), found[2].slice(start, count)

@@ -18,10 +18,10 @@ import lmdb
 from belvedere.errors import StoreError
 from belvedere.stores.embedded import parts
 from belvedere.stores.embedded.environment import Environment, Transaction, translated
-from belvedere.stores.embedded.files import DATA
+from belvedere.stores.embedded.files import DATA, LOCK
 
 T = TypeVar("T")
-LOCK, HOLDER = "lock.mdb", "holder"
+HOLDER = "holder"
 _TRIES = 20
 _KEPT = 1  # transactions that may follow the one that is read
 

@@ -1,5 +1,4 @@
-"""Records of one table in an LMDB transaction: many at once, ranges in chunks, and the undo overlay
-laid over them.
+"""Records of one table in an LMDB transaction: many at once, ranges in chunks.
 
 A chunk is read in one go, and no transaction is held while the consumer works on it.
 """
@@ -15,7 +14,6 @@ import lmdb
 
 from belvedere.errors import SchemaError
 from belvedere.libraries import pa, pc
-from belvedere.stores.embedded import blocks
 from belvedere.stores.embedded.environment import MAX_KEY, Transaction
 
 Batch: TypeAlias = "tuple[pa.BinaryArray, pa.BinaryArray]"
@@ -28,7 +26,6 @@ LAST = b"\xff" * (LONGEST + 1)  # above every key
 _FIRST_CHUNK = 16
 _CHUNK_GROWTH = 8
 _PIECE = 1024
-_LARGEST_CHUNK = 4096  # of a scan by single records
 CHUNK_BYTES = 32 << 20  # values in a chunk, about: a chunk of large rows has few of them
 SLICE_END = (1 << 31) - 1  # None would be "to the end", but fails in pyarrow 26
 
@@ -82,6 +79,10 @@ def check_keys(keys: pa.BinaryArray) -> None:
             f"a key of {longest} bytes is too long: encoded keys have at most {MAX_KEY} bytes in"
             " this store"
         )
+    check_not_null(keys)
+
+
+def check_not_null(keys: pa.BinaryArray) -> None:
     if keys.null_count:
         raise SchemaError("a key is NULL: every record needs a key")
 
@@ -90,36 +91,13 @@ def binary(values: Sequence[bytes | None]) -> pa.BinaryArray:
     return pa.array(values, pa.binary())
 
 
-class Overlay:
-    """Values before, from undo blocks, by key; the oldest block that has a key wins."""
-
-    def __init__(self, encoded: Sequence[bytes]) -> None:
-        self.values: dict[bytes, bytes | None] = {}
-        for block in encoded:
-            keys, before = blocks.decode(block).columns
-            if self.values:
-                for key, value in zip(keys.to_pylist(), before.to_pylist(), strict=True):
-                    self.values.setdefault(key, value)
-            else:
-                self.values = dict(zip(keys.to_pylist(), before.to_pylist(), strict=True))
-        self._keys = sorted(self.values)
-
-    def between(self, low: bytes, high: bytes) -> list[bytes]:
-        return self._keys[bisect_left(self._keys, low) : bisect_left(self._keys, high)]
-
-
-def get_many(
-    transaction: Transaction, table: int, keys: pa.BinaryArray, overlay: Overlay | None
-) -> pa.BinaryArray:
+def get_many(transaction: Transaction, table: int, keys: pa.BinaryArray) -> pa.BinaryArray:
     get = transaction.get
     full = prefixed(table, keys).to_pylist()
     try:
         found = [get(key) for key in full]
     except lmdb.BadValsizeError:  # a key that is too long to be stored is not there
         found = [get(key) if len(key) <= LONGEST else None for key in full]
-    if overlay:
-        before = overlay.values
-        found = [before.get(key, value) for key, value in zip(keys.to_pylist(), found, strict=True)]
     return binary(found)
 
 
@@ -133,12 +111,8 @@ def seek(cursor: Any, key: bytes) -> bool:
     return found
 
 
-def read_chunk(
-    transaction: Transaction, low: bytes, high: bytes, count: int, overlay: Overlay | None
-) -> Chunk:
-    """The first `count` stored records of [low, high) by full key, as the overlay changes them, and
-    the `low` of the rest.
-    """
+def read_chunk(transaction: Transaction, low: bytes, high: bytes, count: int) -> Chunk:
+    """The first `count` records of [low, high) by full key, and the `low` of the rest."""
     with transaction.cursor() as cursor:
         found = seek(cursor, low)
         keys, values, more = (
@@ -148,26 +122,7 @@ def read_chunk(
     if keys and keys[-1] >= high:
         end = bisect_left(keys, high)
         keys, values, rest = keys[:end], values[:end], None
-    return *_overlaid(keys, values, overlay, low, rest or high), rest
-
-
-def read_chunk_reverse(
-    transaction: Transaction, low: bytes, high: bytes, count: int, overlay: Overlay | None
-) -> Chunk:
-    """The last `count` stored records of [low, high), last first, and the `high` of the rest."""
-    with transaction.cursor() as cursor:
-        found = cursor.prev() if seek(cursor, high) else cursor.last()
-        keys, values, more = (
-            _take(cursor.iterprev(), count, lambda key: key < low) if found else ([], [], False)
-        )
-    rest = keys[-1] if more else None
-    keys.reverse()
-    values.reverse()
-    if keys and keys[0] < low:
-        start = bisect_left(keys, low)
-        keys, values, rest = keys[start:], values[start:], None
-    keys, values = _overlaid(keys, values, overlay, rest or low, high)
-    return keys[::-1], values[::-1], rest
+    return keys, values, rest
 
 
 def stretch(
@@ -244,24 +199,6 @@ def next_piece(wanted: int, most: int, room: int, used: int, records: int) -> in
     return max(1, min(wanted, most, room * records // max(used, 1)))
 
 
-def _overlaid(
-    keys: list[bytes], values: list[bytes], overlay: Overlay | None, low: bytes, high: bytes
-) -> tuple[list[bytes], list[bytes]]:
-    """The records of [low, high), ascending, with the values before instead of what the overlay
-    has.
-    """
-    if overlay is None:
-        return keys, values
-    table = low[:4]
-    changed = overlay.between(low[4:], high[4:] if high[:4] == table else LAST)
-    if not changed:
-        return keys, values
-    merged: dict[bytes, bytes | None] = dict(zip(keys, values, strict=True))
-    merged.update((table + key, overlay.values[key]) for key in changed)
-    present = sorted((key, value) for key, value in merged.items() if value is not None)
-    return [key for key, _ in present], [value for _, value in present]
-
-
 def batches(
     read: ReadChunk, table: int, low: bytes, high: bytes | None, batch: int
 ) -> Iterator[Batch]:
@@ -269,26 +206,5 @@ def batches(
     start: bytes | None = first
     while start is not None and start < stop:
         keys, values, start = read(start, stop, batch)
-        for at in range(0, len(keys), batch):  # an overlay can make a chunk longer than a batch
-            yield (
-                pc.binary_slice(binary(keys[at : at + batch]), 4, SLICE_END),
-                binary(values[at : at + batch]),
-            )
-
-
-def records(
-    read: ReadChunk, table: int, low: bytes, high: bytes | None, reverse: bool
-) -> Iterator[tuple[bytes, bytes]]:
-    """One by one; the first chunks are small, because mostly the first record is all that is
-    wanted.
-    """
-    start, stop = bounds(table, low, high)
-    count = _FIRST_CHUNK
-    while start < stop:
-        keys, values, rest = read(start, stop, count)
-        for key, value in zip(keys, values, strict=True):
-            yield key[4:], value
-        if rest is None:
-            return
-        start, stop = (start, rest) if reverse else (rest, stop)
-        count = min(count * _CHUNK_GROWTH, _LARGEST_CHUNK)
+        if keys:
+            yield pc.binary_slice(binary(keys), 4, SLICE_END), binary(values)

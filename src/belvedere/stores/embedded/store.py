@@ -58,7 +58,8 @@ class EmbeddedStore:
         self._parts = EmbeddedCatalog(catalog, [base, *state]), EmbeddedBase(base, catalog.number)
         self.catalog: Catalog = self._parts[0]
         self.base: BaseTables = self._parts[1]
-        self.state: StateTables = EmbeddedState(state, catalog.number)
+        self._state = EmbeddedState(state, catalog.number)
+        self.state: StateTables = self._state
         self.foreign: ForeignTables | None = None
 
     @classmethod
@@ -80,7 +81,7 @@ class EmbeddedStore:
         _check_sizes(slots, map_size, max_size)
         folder = os.path.realpath(path)
         why = _why_read_only(Path(folder), read_only)
-        found = layout.read_format(Path(folder)) if why else layout.prepare(Path(folder), slots)
+        found = layout.current(Path(folder), why) if why else layout.prepare(Path(folder), slots)
         if slots not in (None, found.slots):
             raise StoreError(
                 f"{folder} has {found.slots} slots, not {slots}: the number is fixed at creation;"
@@ -88,8 +89,7 @@ class EmbeddedStore:
             )
         store = cls(folder, found.slots, min(map_size, max_size), max_size, why)
         try:
-            if found.id:  # else it is of format 2, and cannot be marked
-                parts.check(folder, found.id, store._environments)
+            parts.check(folder, found.id, store._environments)
         except BaseException:  # whatever it was, nobody gets this store, so nobody would close it
             store.close()
             raise
@@ -131,6 +131,7 @@ class EmbeddedStore:
         # whoever else uses the files.
         self._parts[0]._environment = self._parts[1]._environment = closed
         self.catalog = self.base = self.state = closed
+        self._state.close()
         environments, self._environments = self._environments, []
         for each in environments:
             environment.release(each)

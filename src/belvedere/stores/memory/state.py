@@ -265,7 +265,7 @@ class MemoryShard:
         for key, before in zip(write.keys.to_pylist(), write.before.to_pylist(), strict=True):
             versions = records.get(key, [])
             self._check_record(versions)
-            # Stores with undo blocks trust `before`. Here it can be compared, so an engine that
+            # Stores that count records trust `before`. Here it can be compared, so an engine that
             # gives a wrong one is found out.
             if self._rules == Rules() and before != _as_of(versions, self.epoch - 1):
                 raise StoreError(

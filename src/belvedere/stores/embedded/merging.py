@@ -1,0 +1,179 @@
+"""Few runs instead of many: small ones join what an epoch writes, larger ones are merged beside it.
+
+A get looks into one run after the other, so they should be few; each merge writes records again, so
+it should be rare. Runs grow by a ratio from the newest to the oldest: then a record is written
+about log(rows) times, and there are about as many runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from belvedere.libraries import pa
+from belvedere.stores.base import TableId
+from belvedere.stores.embedded import run_lists, sections
+from belvedere.stores.embedded.environment import Environment, Transaction
+from belvedere.stores.embedded.run_files import RunFiles, RunWriter
+from belvedere.stores.embedded.runs import Batch, Ref, Run, RunRef, merge, scan
+from belvedere.stores.embedded.sections import Section
+from belvedere.types import Epoch
+
+RATIO = 3  # a run is merged with the one behind it unless that has so many times its rows
+LAST_RATIO = 1  # the same before the last and largest run, which is the dearest to write again
+MOST_RUNS = 8  # however large: an epoch that would make more of them merges some itself
+INLINE_ROWS = 1 << 17  # a commit does not merge more than that, unless there are too many runs
+_BATCH = 1 << 18
+
+
+def rows_of(run: RunRef) -> int:
+    return sum(ref.rows for ref in run)
+
+
+def joins(new: int, runs: Sequence[RunRef]) -> int:
+    """How many of the runs, newest first, are written again together with so many new rows."""
+    taken, rows = 0, new
+    while taken < len(runs):
+        following = rows_of(runs[taken])
+        too_many = len(runs) - taken + 1 > MOST_RUNS
+        small = rows + following <= INLINE_ROWS and _is_due(rows, runs, taken)
+        if not (small or too_many):
+            break
+        taken, rows = taken + 1, rows + following
+    return taken
+
+
+def _is_due(rows: int, runs: Sequence[RunRef], number: int) -> bool:
+    """Whether so many newer rows are too many to stay before a run."""
+    ratio = LAST_RATIO if number == len(runs) - 1 else RATIO
+    return rows * ratio >= rows_of(runs[number])
+
+
+def due(runs: Sequence[RunRef]) -> range:
+    """The runs that should be merged with each other next; an empty range if none."""
+    for first in range(len(runs) - 1):
+        rows, last = rows_of(runs[first]), first + 1
+        while last < len(runs) and _is_due(rows, runs, last):
+            rows, last = rows + rows_of(runs[last]), last + 1
+        if last - first > 1:
+            return range(first, last)
+    return range(0)
+
+
+def merged(runs: Sequence[Run], drop_deleted: bool) -> Iterator[Batch]:
+    return scan(runs, b"", None, _BATCH, drop_deleted)
+
+
+def with_older(
+    keys: pa.BinaryArray, values: pa.BinaryArray, older: Sequence[Run], drop_deleted: bool
+) -> Iterator[Batch]:
+    """New records, merged with those of the newest runs."""
+    if sum(run.rows for run in older) <= _BATCH:
+        parts = [(keys, values), *(run.slice(0, run.rows) for run in older)]
+        yield merge(parts, drop_deleted)
+        return
+    yield from merged([_in_memory(keys, values), *older], drop_deleted)
+
+
+def _in_memory(keys: pa.BinaryArray, values: pa.BinaryArray) -> Run:
+    made: list[tuple[Ref, Section]] = []
+    for start in range(0, len(keys), _BATCH):
+        some = keys.slice(start, _BATCH)
+        data = b"".join(sections.encode(0, some, values.slice(start, _BATCH)))
+        ref = Ref(str(start), 0, len(data), len(some), some[0].as_py())
+        made.append((ref, Section(data, 0, len(data), "a section in memory")))
+    by_ref = dict(made)
+    return Run(tuple(by_ref), by_ref.__getitem__)
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """Runs of a table that stand one behind the other; with the last one of all, what was deleted
+    needs no mark any more.
+    """
+
+    table: TableId
+    epoch: Epoch
+    runs: tuple[RunRef, ...]
+    has_last: bool
+
+
+def next_merge(transaction: Transaction) -> Merge | None:
+    newest: dict[TableId, tuple[Epoch, bytes]] = {}
+    for table, epoch, data in run_lists.every(transaction):
+        newest[table] = epoch, data
+    for table, (epoch, data) in newest.items():
+        runs = run_lists.decode(data, f"table {table}")
+        chosen = due(runs)
+        if chosen:
+            some = runs[chosen.start : chosen.stop]
+            return Merge(table, epoch, some, chosen.stop == len(runs))
+    return None
+
+
+def do(
+    environment: Environment, files: RunFiles, wanted: Merge, is_stopped: Callable[[], bool]
+) -> bool:
+    """Write one run instead of several, and name it in every run list that names them. Whether that
+    was done: somebody else may have been first, or it was stopped.
+    """
+    writer = RunWriter(files, wanted.epoch)
+    try:
+        small = environment.read(lambda t: run_lists.sections_of(t, wanted.runs))
+        opened = files.open_runs(wanted.runs, small)
+        batches = _until_stopped(merged(opened, wanted.has_last), is_stopped)
+        run = writer.add(wanted.table, batches)
+        writer.finish()
+        is_named = environment.write(lambda t: _rename(t, files, writer, wanted, run))
+    except (FileNotFoundError, _Stopped):  # collected meanwhile: others have merged these runs
+        is_named = False
+    except BaseException:  # whatever it was, nothing is named
+        writer.abandon()
+        raise
+    if is_named:
+        writer.done()
+    else:
+        writer.abandon()
+    return is_named
+
+
+class _Stopped(Exception):
+    pass
+
+
+def _until_stopped(batches: Iterator[Batch], is_stopped: Callable[[], bool]) -> Iterator[Batch]:
+    for batch in batches:
+        if is_stopped():
+            raise _Stopped
+        yield batch
+
+
+def _rename(
+    transaction: Transaction, files: RunFiles, writer: RunWriter, wanted: Merge, run: RunRef
+) -> bool:
+    """In all run_lists of the table that have these runs; the others keep them.
+
+    What deletes hid is hidden by nothing any more if an older run follows, so runs with the last
+    one stand for each other only where they are the last ones.
+    """
+    if not all(files.has(name) for name in writer.names):
+        return False
+    found = False
+    for epoch, data in run_lists.of_table(transaction, wanted.table):
+        runs = run_lists.decode(data, f"table {wanted.table}")
+        start = _place(runs, wanted)
+        if start is not None:
+            new = (run,) if run else ()
+            changed = (*runs[:start], *new, *runs[start + len(wanted.runs) :])
+            key = run_lists.key_of(wanted.table, epoch)
+            transaction.put(key, run_lists.encode(changed))
+            found = True
+    return found
+
+
+def _place(runs: tuple[RunRef, ...], wanted: Merge) -> int | None:
+    count = len(wanted.runs)
+    for start in range(len(runs) - count + 1):
+        if runs[start : start + count] == wanted.runs:
+            return start if not wanted.has_last or start + count == len(runs) else None
+    return None
