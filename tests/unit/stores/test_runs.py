@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Iterator
 from pathlib import Path
@@ -275,3 +276,15 @@ def test_a_run_opens_only_the_sections_that_it_needs(
     assert runs.get_one([run], b"14") == b"v"
     assert runs.get_many([run], binary([b"00", b"01", b"14"])).to_pylist() == [b"v"] * 3
     assert opened == [refs[4], refs[0]]
+
+
+def test_a_forked_child_reads_also_if_a_thread_was_opening_a_file(tmp_path: Path) -> None:
+    files = RunFiles(str(tmp_path))
+    writer = RunWriter(files, 1)
+    refs = writer.add(1, [(binary([b"k"]), binary([b"v"]))])
+    writer.finish()
+    with files._lock:
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if runs.get_one(files.open_runs([refs]), b"k") == b"v" else 1)
+    assert os.waitpid(child, 0)[1] == 0

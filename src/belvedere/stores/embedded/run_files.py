@@ -17,6 +17,7 @@ import mmap
 import os
 import threading
 import uuid
+import weakref
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -44,8 +45,10 @@ class RunFiles:
         self._mapped: OrderedDict[str, _Mapped] = OrderedDict()
         self._lock = threading.Lock()
         self.in_flight: set[str] = set()  # that this process is writing
+        _all.add(self)
 
     def after_fork(self) -> None:
+        """In the child: another thread of the parent may have held the lock."""
         self._lock = threading.Lock()
 
     def open_runs(
@@ -105,6 +108,17 @@ class RunFiles:
             except FileNotFoundError:
                 continue
         return total
+
+
+_all: weakref.WeakSet[RunFiles] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for files in list(_all):
+        files.after_fork()
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 def epoch_of(name: str) -> Epoch:
