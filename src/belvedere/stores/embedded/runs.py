@@ -10,6 +10,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from heapq import merge as merge_sorted
+from itertools import accumulate
 from typing import Any, TypeAlias
 
 from belvedere.encoding.order import run_starts, stable_order
@@ -50,15 +51,15 @@ Open = Callable[[Ref], Section]
 class Run:
     """A run of which sections are opened when they are needed."""
 
-    __slots__ = ("_bounds", "_firsts", "_open", "_sections", "_starts", "refs", "rows")
+    __slots__ = ("_firsts", "_open", "_sections", "_starts", "refs", "rows")
 
     def __init__(self, refs: RunRef, open_section: Open) -> None:
         self.refs, self._open = refs, open_section
         self._sections: list[Section | None] = [None] * len(refs)
         self._firsts = [ref.first for ref in refs]
-        self._starts: Ints = np.cumsum([0, *(ref.rows for ref in refs)])
-        self._bounds: list[int] = self._starts.tolist()
-        self.rows = self._bounds[-1]
+        # the first row of each section, and behind the last one
+        self._starts = [0, *accumulate(ref.rows for ref in refs)]
+        self.rows = self._starts[-1]
 
     def _section(self, number: int) -> Section:
         found = self._sections[number]
@@ -97,11 +98,11 @@ class Run:
         if not self._sections:
             return 0
         number = max(bisect_right(self._firsts, key) - 1, 0)
-        return int(self._starts[number]) + self._section(number).lower(key)
+        return self._starts[number] + self._section(number).lower(key)
 
     def record(self, row: int) -> tuple[bytes, bytes | None]:
-        number = bisect_right(self._bounds, row) - 1
-        return self._section(number).record(row - self._bounds[number])
+        number = bisect_right(self._starts, row) - 1
+        return self._section(number).record(row - self._starts[number])
 
     def _by_section(self, keys: pa.BinaryArray) -> Iterator[tuple[int, Ints]]:
         """For each section that may have some of these keys, which."""
@@ -117,9 +118,9 @@ class Run:
 
     def _stretches(self, start: int, stop: int) -> Iterator[tuple[Section, int, int]]:
         """The parts of sections that rows from `start` to `stop` are in."""
-        number = int(np.searchsorted(self._starts, start, "right")) - 1
+        number = bisect_right(self._starts, start) - 1
         while start < stop:
-            first, end = int(self._starts[number]), min(int(self._starts[number + 1]), stop)
+            first, end = self._starts[number], min(self._starts[number + 1], stop)
             if end > start:
                 yield self._section(number), start - first, end - first
             start, number = max(end, start), number + 1

@@ -19,6 +19,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from mmap import mmap
 from struct import Struct
 from typing import Any, Final, TypeAlias
@@ -130,10 +131,10 @@ def _place(hashes: Hashes, count: int) -> Hashes:
 
 
 class Section:
-    """A section that is mapped, or in memory."""
+    """A section that is mapped, or in memory.
 
-    __slots__ = ("_common", "_one", "_places", "_words", "get_one", "keys", "lower", "rows",
-                 "values")  # fmt: skip
+    Arrow and numpy are not needed to get one key, which is all that many a process does.
+    """
 
     def __init__(self, source: Source, base: int, size: int, where: str) -> None:
         """In `source` from `base` on; `where` names it in errors."""
@@ -143,13 +144,30 @@ class Section:
             raise Damaged(f"{where} is cut off")
         if crc32(data[HEAD_SIZE : head.size]) != head.checksum:
             raise Damaged(f"{where} is damaged: its checksum is not that of its bytes")
-        self.rows = head.rows
-        self.keys, self.values = blocks.columns_at(data, HEAD_SIZE)
-        self._words: Words = np.frombuffer(data, np.uint64, head.rows, head.words_at)
-        self._places: Hashes = np.frombuffer(data, np.uint32, head.places, head.places_at)
-        self._common: bytes = self.keys[0].as_py()[: head.common] if head.rows else b""
-        self._one = _OneRecord(source, base, head, self._common)
+        self._data, self._head, self.rows = data, head, head.rows
+        self._one = _OneRecord(source, base, head)
+        self._common = self._one.common
         self.get_one, self.lower = self._one.get, self._one.lower
+
+    @cached_property
+    def _columns(self) -> list[pa.BinaryArray]:
+        return blocks.columns_at(self._data, HEAD_SIZE)
+
+    @property
+    def keys(self) -> pa.BinaryArray:
+        return self._columns[0]
+
+    @property
+    def values(self) -> pa.BinaryArray:
+        return self._columns[1]
+
+    @cached_property
+    def _words(self) -> Words:
+        return np.frombuffer(self._data, np.uint64, self.rows, self._head.words_at)
+
+    @cached_property
+    def _places(self) -> Hashes:
+        return np.frombuffer(self._data, np.uint32, self._head.places, self._head.places_at)
 
     def record(self, row: int) -> tuple[bytes, bytes | None]:
         return self._one.key(row), self._one.value(row)
@@ -217,20 +235,21 @@ class _OneRecord:
     `source` is what the section is in, from `base` on: slices of it are bytes.
     """
 
-    __slots__ = ("_common", "_keys", "_keys_at", "_source", "_valid_at", "_values", "_values_at",
-                 "_words", "get")  # fmt: skip
+    __slots__ = ("_keys", "_keys_at", "_source", "_valid_at", "_values", "_values_at", "_words",
+                 "common", "get")  # fmt: skip
 
-    def __init__(self, source: Source, base: int, head: _Head, common: bytes) -> None:
+    def __init__(self, source: Source, base: int, head: _Head) -> None:
         data, rows = memoryview(source)[base:], head.rows
         (key_offsets, _, keys_at, _), (value_offsets, valid_at, values_at, _) = blocks.layout_at(
             data, HEAD_SIZE
         )
-        self._source, self._common = source, common
+        self._source = source
         self._words = data[head.words_at : head.words_at + _WORD * rows].cast("Q")
         self._keys = data[key_offsets : key_offsets + 4 * (rows + 1)].cast("i")
         self._values = data[value_offsets : value_offsets + 4 * (rows + 1)].cast("i")
         self._keys_at, self._values_at = base + keys_at, base + values_at
         self._valid_at = base + valid_at if valid_at else 0
+        self.common = self.key(0)[: head.common] if rows else b""
         places = data[head.places_at : head.places_at + 4 * head.places].cast("I")
         self.get = self._getter(places)
 
@@ -260,7 +279,7 @@ class _OneRecord:
 
     def lower(self, key: bytes) -> int:
         """The first row at or behind a key."""
-        common, words = self._common, self._words
+        common, words = self.common, self._words
         size = len(common)
         if key[:size] != common:  # also if it is shorter
             return 0 if key[:size] < common else len(words)
