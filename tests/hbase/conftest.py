@@ -19,6 +19,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.skip(reason=reason))
 
 
+@pytest.fixture(autouse=True)
+def supervised(request: pytest.FixtureRequest) -> None:
+    """Servers that have ended are started again, as an operator's supervisor would."""
+    if "cluster" in request.fixturenames:
+        made: Cluster = request.getfixturevalue("cluster")
+        for process in made.processes():
+            made.start(process.name)
+
+
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     made = Cluster(tmp_path_factory.mktemp("hbase"))

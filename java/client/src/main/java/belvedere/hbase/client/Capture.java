@@ -163,8 +163,27 @@ public final class Capture {
       }
       ReplicationPeerConfig changed =
           ReplicationPeerConfig.newBuilder(old).setTableCFsMap(tables).build();
+      update(admin, changed);
+    }
+  }
+
+  /**
+   * HBase 2.6 makes the queues of a peer that changes anew, and a region server ends itself if it
+   * notes meanwhile how far an old one has come. So nothing is delivered while the peer changes.
+   */
+  private void update(Admin admin, ReplicationPeerConfig changed) throws IOException {
+    ReplicationPeerDescription known = find(admin);
+    boolean pauses = known != null && known.isEnabled();
+    if (pauses) {
+      admin.disableReplicationPeer(peer);
+    }
+    try {
       rollLogs(admin);
       admin.updateReplicationPeerConfig(peer, changed);
+    } finally {
+      if (pauses) {
+        admin.enableReplicationPeer(peer);
+      }
     }
   }
 
