@@ -8,7 +8,11 @@ import random
 from collections import defaultdict
 from typing import Any
 
+import pyarrow as pa
+
 import belvedere
+from belvedere.stores.embedded import run_lists
+from belvedere.stores.embedded.run_files import RunWriter
 
 TABLE = (
     "CREATE TABLE orders (id STRING, region STRING, status STRING, amount BIGINT, PRIMARY KEY (id))"
@@ -70,6 +74,25 @@ def check(db: belvedere.Database, views: dict[str, str] = VIEWS) -> None:
         assert sorted(found, key=repr) == sorted(wanted[name], key=repr), name
 
 
+def _put(
+    db: belvedere.Database, slot: int, table: int, keys: pa.BinaryArray, values: pa.BinaryArray
+) -> None:
+    """One more run before the newest ones of a table."""
+    state: Any = db.store.state
+    place = state._slot(slot)
+    writer = RunWriter(place.files, 0, small=1 << 20)
+    run = writer.add(table, [(keys, values)])
+
+    def body(transaction: Any) -> None:
+        epoch, data = run_lists.of_table(transaction, table)[-1]
+        for name, section in writer.small.items():
+            run_lists.put_section(transaction, name, section)
+        runs = run_lists.encode((run, *run_lists.decode(data, f"table {table}")))
+        transaction.put(run_lists.key_of(table, epoch), runs)
+
+    place.environment.write(body)
+
+
 def damage(db: belvedere.Database, name: str) -> None:
     """Overwrite the first record of a view in its file, behind the engine's back."""
     table = db.state().view(name).planned.sink.table
@@ -79,11 +102,9 @@ def damage(db: belvedere.Database, name: str) -> None:
         reader.close()
         if first is not None:
             keys, values = first
-            record = table.to_bytes(4, "big") + keys[0].as_py()
             value = values[0].as_py()
             # the low byte of a bag's count, the high byte of a sum
             place = 0 if len(value) == 8 else len(value) - 1
             wrong = value[:place] + bytes([value[place] ^ 3]) + value[place + 1 :]
-            state: Any = db.store.state
-            state._slot(slot).write(lambda t, k=record, v=wrong: t.put(k, v))
+            _put(db, slot, table, keys.slice(0, 1), pa.array([wrong], pa.binary()))
             return
