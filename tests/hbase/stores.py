@@ -28,4 +28,4 @@ def open_new(cluster: Cluster, tables: tuple[int, ...] = tuple(range(1, 20))) ->
 
 
 def memory_base(*_: Any) -> BaseTables:
-    return MemoryBase(1, Rules(), lambda what: None, time.time)
+    return MemoryBase(1, 1, Rules(), lambda what: None, time.time)

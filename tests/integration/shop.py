@@ -84,11 +84,12 @@ def _put(
     run = writer.add(table, [(keys, values)])
 
     def body(transaction: Any) -> None:
-        epoch, data = run_lists.of_table(transaction, table)[-1]
+        owner = run_lists.owner_of(table)
+        epoch, data = run_lists.of_owner(transaction, owner)[-1]
         for name, section in writer.small.items():
             run_lists.put_section(transaction, name, section)
-        runs = run_lists.encode((run, *run_lists.decode(data, f"table {table}")))
-        transaction.put(run_lists.key_of(table, epoch), runs)
+        runs = (run, *run_lists.decode(data, f"table {table}"))
+        run_lists.put(transaction, owner, epoch, runs)
 
     place.environment.write(body)
 

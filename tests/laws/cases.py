@@ -68,5 +68,5 @@ def random_run(dice: Random) -> Run:
     return (
         Run(tasks)
         if dice.random() < 0.85
-        else Run(tasks, dice.choice([-1, 0, 1, 2, 3]), dice.random() < 0.5)
+        else Run(tasks, dice.choice([-1, 0, 0, 1, 1, 2]), dice.random() < 0.5)
     )

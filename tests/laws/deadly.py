@@ -28,6 +28,7 @@ class Deadly:
         )
         self.slots, self.read_only = store.state.slots, store.read_only
         self.foreign, self.capabilities = store.foreign, store.capabilities
+        self.history = store.history
         self.commits_left, self.after = math.inf, False
 
     def __getattr__(self, name: str) -> Any:

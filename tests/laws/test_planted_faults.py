@@ -36,6 +36,7 @@ from belvedere.operators.grouping import Int128
 from belvedere.readers import base_rows
 from belvedere.sql.plan import membership, nodes
 from belvedere.stores.memory import MemoryStore, Rules
+from belvedere.stores.memory.base_tables import MemoryBase
 from tests.laws import kept_cases, law, world
 from tests.laws.cases import random_case
 from tests.laws.script import Case
@@ -89,6 +90,10 @@ def a_loading_view_sees_all_changes(m: pytest.MonkeyPatch) -> None:
 
 def loading_reads_rows_as_they_are_now(m: pytest.MonkeyPatch) -> None:
     m.setattr(base_rows, "_later", lambda *args: None)
+
+
+def the_history_shows_rows_as_they_are_now(m: pytest.MonkeyPatch) -> None:
+    m.setattr(MemoryBase, "as_of", lambda self, vector: self.snapshot())
 
 
 def the_first_before_image_is_forgotten(m: pytest.MonkeyPatch) -> None:
@@ -291,6 +296,7 @@ ONE_TABLE: list[Plant] = [
     a_global_aggregate_begins_without_a_row,
     a_loading_view_sees_all_changes,
     loading_reads_rows_as_they_are_now,
+    the_history_shows_rows_as_they_are_now,
     the_first_before_image_is_forgotten,
     errors_stay_for_ever,
     the_carry_of_a_sum_is_lost,

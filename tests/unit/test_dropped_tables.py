@@ -17,7 +17,6 @@ import belvedere.waiting
 from belvedere.database import Database
 from belvedere.epochs.local import LocalRunner
 from belvedere.errors import CatalogError, Dropped
-from belvedere.stores.embedded import dropping
 
 CREATE = "CREATE TABLE t (id INT PRIMARY KEY, v INT)"
 
@@ -170,67 +169,36 @@ def test_an_epoch_that_loads_from_a_table_that_is_dropped_meanwhile_goes_on(db: 
 # ---------------------------------------------------------------- rows that are nobody's
 
 
-def left(store: Any, table: int) -> bool:
-    """Whether a base table has rows in the file, whoever may read them."""
-    start = table.to_bytes(4, "big")
-
-    def body(transaction: Any) -> bool:
-        with transaction.cursor() as cursor:
-            return bool(cursor.set_range(start) and cursor.key().startswith(start))
-
-    return bool(store.base._environment.read(body))
+def left(path: Path) -> bool:
+    """Whether there are files of base rows, whoever may read them."""
+    return bool(list(path.glob("base/*.run")))
 
 
-def large(path: Path, monkeypatch: pytest.MonkeyPatch, **options: Any) -> tuple[Database, int]:
-    """A database in which a table was dropped that takes many steps to remove."""
-    monkeypatch.setattr(dropping, "_ROWS_PER_STEP", 50)
-    monkeypatch.setattr("belvedere.statements.drop._RECLAIM", 0.0)
+def large(path: Path, **options: Any) -> Database:
+    """A database in which a table was dropped, and nobody has removed its rows."""
     db = belvedere.open(str(path), slots=2, **options)
     db._runner = LocalRunner(db.store)
     db.sql(CREATE)
-    db.table("t").put_many([{"id": i, "v": i} for i in range(2_000)])
-    number = db.table("t")._definition.id
-    db.sql("DROP TABLE t")
-    assert left(db.store, number)
-    return db, number
+    db.table("t").put_many([{"id": i, "v": i} for i in range(20_000)])
+    db.store.base.trim("log", 20_000)
+    assert left(path)
+    db.store.base.drop(db.table("t")._definition.id)
+    assert left(path)
+    return db
 
 
-def test_what_a_drop_leaves_is_removed_by_a_pipeline(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("belvedere.epochs.coordinator._CLEANING", 0.0)
-    db, number = large(tmp_path / "db", monkeypatch)
-    with db:
+def test_what_a_drop_leaves_is_removed_by_a_pipeline(tmp_path: Path) -> None:
+    with large(tmp_path / "db") as db:
         pipeline = db.start()
-        gone = belvedere.waiting.wait_until(lambda: not left(db.store, number) or None, 60)
+        gone = belvedere.waiting.wait_until(lambda: not left(tmp_path / "db") or None, 60)
         pipeline.stop()
         assert gone
 
 
-def test_what_a_drop_leaves_is_removed_by_further_drops(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    db, number = large(tmp_path / "db", monkeypatch)
-    with db:
-        for _ in range(50):
-            db.sql("DROP TABLE IF EXISTS t")
-        assert not left(db.store, number)
-
-
-def test_a_full_store_uses_the_room_of_dropped_tables(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    db, number = large(tmp_path / "db", monkeypatch, map_size=1 << 18, max_size=1 << 19)
-    with db:
-        db.store.base.trim("log", db.store.base.end()["log"])
-        db.sql("CREATE TABLE u (id INT PRIMARY KEY, s STRING)")
-        u, rows = db.table("u"), 0
-        while left(db.store, number):  # a put that finds no room removes them, and is done then
-            db.store.base.trim("log", u.put({"id": rows, "s": "x" * 9_000})["log"])
-            rows += 1
-        used, most = db.store.base.room()
-        assert used > most // 2
-        assert db.sql("SELECT count(*) AS n FROM u").to_pylist() == [{"n": rows}]
+def test_what_a_drop_leaves_is_removed_by_further_drops(tmp_path: Path) -> None:
+    with large(tmp_path / "db") as db:
+        db.sql("DROP TABLE IF EXISTS other")
+        assert not left(tmp_path / "db")
 
 
 def test_the_tables_of_a_dropped_view_are_gone_after_one_step(

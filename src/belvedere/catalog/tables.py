@@ -32,9 +32,10 @@ def create_table(
     def body(t: CatalogTransaction) -> bool:
         if check_free(t, name, if_not_exists, "table"):
             return False
-        definition = TableDefinition(
-            new_id(t), name, schema, before_images, 0 if before_images else new_id(t)
-        )
+        is_told = before_images or store.history is not None
+        table = new_id(t)
+        delta = 0 if is_told else new_id(t)
+        definition = TableDefinition(table, name, schema, before_images, delta)
         layout.TABLES.put(t, definition.id, definition)
         layout.NAMES.put(t, name.lower(), Name("table", definition.id))
         bump(t)

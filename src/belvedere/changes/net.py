@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from belvedere.encoding.order import run_ends, run_starts, stable_order
-from belvedere.libraries import np, pa
+from belvedere.encoding.order import distinct
+from belvedere.libraries import pa
 from belvedere.stores.base import LogBlock
 
 
@@ -53,12 +53,9 @@ def net(blocks: Sequence[LogBlock]) -> NetChanges:
 def net_operations(
     keys: pa.BinaryArray, values: pa.BinaryArray, before: pa.BinaryArray | None
 ) -> NetChanges:
-    order = stable_order(keys)  # so the operations of a row stay in log order
-    ordered = keys.take(pa.array(order))
-    first = np.flatnonzero(run_starts(ordered))
-    last = order[run_ends(first, len(order))]  # the last write of a row wins
-    image = None if before is None else before.take(pa.array(order[first]))
-    return NetChanges(ordered.take(pa.array(first)), image, values.take(pa.array(last)))
+    rows, first, last = distinct(keys)  # the last write of a row wins
+    image = None if before is None else before.take(pa.array(first))
+    return NetChanges(rows, image, values.take(pa.array(last)))
 
 
 def net_reference(

@@ -96,6 +96,14 @@ def run_starts(values: pa.BinaryArray) -> Mask:
     return np.append(True, differs.to_numpy(zero_copy_only=False))[: len(values)]
 
 
+def distinct(values: pa.BinaryArray) -> tuple[pa.BinaryArray, Ints, Ints]:
+    """The different values in order, and where each of them stands first and last."""
+    order = stable_order(values)
+    ordered = values.take(pa.array(order))
+    starts = np.flatnonzero(run_starts(ordered))
+    return ordered.take(pa.array(starts)), order[starts], order[run_ends(starts, len(order))]
+
+
 def run_ends(first: Ints, count: int) -> Ints:
     """Where runs end that start at `first`, of `count` values."""
     return np.append(first[1:], count)[: len(first)] - 1

@@ -108,7 +108,21 @@ class Level:
         slots = range(intent.slots) if self.task.repeats else self.task.slots
         found, self.ack.last_time = source.read_operations(self.task.store, intent, slots)
         self.ack.operations = intent.operations
-        return self._with_before(found)
+        if self.task.store.history is None:
+            return self._with_before(found)
+        return self._with_history(found)
+
+    def _with_history(self, found: Mapping[int, source.Changes]) -> dict[int, NetChanges]:
+        """A table of an older format may have a delta view still, which is kept as it was."""
+        store, intent, own = self.task.store, self.plan.intent, self.task.slots
+        net = {
+            table: changes for table, changes in found.items() if isinstance(changes, NetChanges)
+        }
+        rows = source.with_history(store, intent, net)
+        source.settle(store, intent, rows, own)
+        followed = {table: rows[table] for table in rows if table in intent.tables}
+        deltas = {table: net[table] for table in followed if self.plan.tables[table].delta}
+        return {**followed, **self._with_before(deltas)}
 
     def _with_before(self, found: Mapping[int, source.Changes]) -> dict[int, NetChanges]:
         own, count = self.task.slots, self.plan.intent.slots

@@ -1,13 +1,13 @@
 """Level 0: from the log, or from a base table that is being loaded, to changes of rows.
 
 A task takes the operations of the rows whose slots it owns, nets them per row, and turns values
-into columns. A table without before-images gets the row before from its delta view, which lives in
-the same slot.
+into columns. What a row was before is told by the store, if that keeps a history of rows; by the
+log, if it has before-images; or by the table's delta view, which lives in the same slot.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from belvedere.catalog.definitions import TableDefinition
@@ -22,7 +22,7 @@ from belvedere.libraries import np, pa, pc
 from belvedere.operators.base import ID, WEIGHT, columns
 from belvedere.operators.faults import record_faults
 from belvedere.readers.base_rows import decode_rows, present, rows_as_of
-from belvedere.stores.base import LogBlock, Shard, Store, Write, is_odd
+from belvedere.stores.base import LogBlock, RowChanges, Shard, Store, Write, is_odd
 from belvedere.types import Schema
 
 ShardOf = Callable[[int], Shard]
@@ -35,17 +35,54 @@ def read_operations(
     store: Store, intent: Intent, slots: Sequence[int]
 ) -> tuple[dict[int, Changes], float]:
     """Net changes per table of this epoch's log range, for rows in these slots; and the time of the
-    last operation.
+    last operation. Of all tables, if the store keeps their history, else of those that matter.
     """
     blocks: dict[int, list[LogBlock]] = {}
     last = 0.0
     for stream, high in intent.high.items():
         for block in store.base.read_log(stream, intent.low[stream], high):
             last = max(last, block.time)
-            if block.table in intent.tables:
+            if store.history is not None or block.table in intent.tables:
                 blocks.setdefault(block.table, []).append(block)
     owned = {table: _owned(found, slots, intent.slots) for table, found in blocks.items()}
     return {table: _changes(found) for table, found in owned.items()}, last
+
+
+def with_history(
+    store: Store, intent: Intent, changes: Mapping[int, NetChanges]
+) -> dict[int, NetChanges]:
+    """Supply the rows before from the store's history. What was dropped has none, and nobody is
+    left who would need it.
+    """
+    assert store.history is not None
+    found = {}
+    with store.history.as_of(intent.low) as rows:
+        for table, net_changes in changes.items():
+            try:
+                before = rows.get_many(table, net_changes.keys)
+            except Dropped:
+                continue
+            found[table] = NetChanges(net_changes.keys, before, net_changes.after)
+    return found
+
+
+def settle(
+    store: Store, intent: Intent, changes: Mapping[int, NetChanges], slots: Sequence[int]
+) -> None:
+    """Tell the store what the rows of these slots are after the epoch."""
+    assert store.history is not None
+    place = {table: slots_of(found.keys, intent.slots) for table, found in changes.items()}
+    for slot in slots:
+        rows = [
+            _row_changes(table, found.filter(pa.array(place[table] == slot)))
+            for table, found in changes.items()
+        ]
+        store.history.settle(slot, intent.low, intent.high, rows)
+
+
+def _row_changes(table: int, changes: NetChanges) -> RowChanges:
+    assert changes.before is not None  # from the history
+    return RowChanges(table, changes.keys, changes.before, changes.after)
 
 
 def _changes(blocks: list[LogBlock]) -> Changes:
@@ -121,18 +158,11 @@ def read_load(
     shard: ShardOf,
 ) -> NetChanges:
     """The rows of one loading step as of the epoch before, as insertions."""
-    low, high = load.range
-    batches = (
-        _delta_rows(table, low, high, slots, shard)
-        if table.delta
-        else rows_as_of(store, table, intent.low, low, high)
-    )
     keys, values = [], []
     try:
-        for k, v in batches:
-            mask = pa.array(np.isin(slots_of(k, intent.slots), slots))
-            keys.append(k.filter(mask))
-            values.append(v.filter(mask))
+        for k, v in _rows_to_load(store, table, intent, load.range, slots, shard):
+            keys.append(k)
+            values.append(v)
     except Dropped:
         # so all views that read it were dropped before, and nobody will read what is loaded here
         keys, values = [], []
@@ -141,6 +171,25 @@ def read_load(
     return NetChanges(
         merged.take(order), pa.nulls(len(merged), pa.binary()), combined(values).take(order)
     )
+
+
+def _rows_to_load(
+    store: Store,
+    table: TableDefinition,
+    intent: Intent,
+    range_: tuple[bytes, bytes | None],
+    slots: Sequence[int],
+    shard: ShardOf,
+) -> Iterator[tuple[pa.Array, pa.Array]]:
+    if table.delta:
+        yield from _delta_rows(table, *range_, slots, shard)
+    elif store.history is not None:
+        with store.history.as_of(intent.low) as rows:
+            yield from rows.scan_slots(table.id, slots, *range_)
+    else:
+        for keys, values in rows_as_of(store, table, intent.low, *range_):
+            mask = pa.array(np.isin(slots_of(keys, intent.slots), slots))
+            yield keys.filter(mask), values.filter(mask)
 
 
 def _delta_rows(

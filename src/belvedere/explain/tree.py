@@ -28,7 +28,7 @@ class ExplainedTable(Protocol):
     @property
     def schema(self) -> Schema: ...
     @property
-    def before_images(self) -> bool: ...
+    def delta(self) -> TableId: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class Texts:
     def state(self, node: Node) -> tuple[str, ...]:
         """The node's state tables by what is in them; their ids mean nothing to a reader."""
         if node.source:
-            return () if self._table(node).before_images else ("delta view",)
+            return ("delta view",) if self._table(node).delta else ()
         return tuple(self.table(node, table) for table in node.operator.tables())
 
     def table(self, node: Node, table: StateTable) -> str:
@@ -127,8 +127,7 @@ class Texts:
 
     def _source(self, node: Node) -> str:
         table = self._table(node)
-        images = "with before-images" if table.before_images else "rows before from the delta view"
-        return f"{table.name}, {images}"
+        return f"{table.name}, rows before from the delta view" if table.delta else table.name
 
     def _names(self) -> dict[int, str]:
         """The view's name of each column of its table; the first, if it shows one twice."""

@@ -1,7 +1,8 @@
 """Rows of base tables as columns, now or as of a committed vector.
 
-Base tables keep no versions. Rows as of a vector are a snapshot minus what was logged after the
-vector, by before-images; for a table without them its delta view has the rows.
+A store with a history of rows has them as of the vector. In others, rows as of a vector are a
+snapshot minus what was logged after the vector, by before-images; for a table without them its
+delta view has the rows.
 """
 
 from __future__ import annotations
@@ -133,13 +134,25 @@ def rows_at(
     """Rows of a base table at a committed cut that the caller holds; of keys in some ranges, and
     perhaps a few others that were written since.
     """
-    records = (
-        _delta_rows(store, table, epoch, ranges, size)
-        if table.delta
-        else _rows_as_of(store, table, vector, ranges, size)
-    )
-    for keys, values in records:
+    for keys, values in _records_at(store, table, epoch, vector, ranges, size):
         yield pa.table(decode_rows(table.schema, keys, values), schema=table.schema.arrow)
+
+
+def _records_at(
+    store: Store,
+    table: TableDefinition,
+    epoch: Epoch,
+    vector: Vector,
+    ranges: Ranges,
+    size: int,
+) -> Iterator[tuple[pa.Array, pa.Array]]:
+    if table.delta:
+        yield from _delta_rows(store, table, epoch, ranges, size)
+    elif store.history is not None:
+        with store.history.as_of(vector) as rows:
+            yield from table_records(rows, table, ranges, size)
+    else:
+        yield from _rows_as_of(store, table, vector, ranges, size)
 
 
 def delta_rows(table: TableDefinition, records: pa.BinaryArray) -> pa.BinaryArray:

@@ -155,7 +155,9 @@ def _matching(
         for keys, values in table_records(snapshot, table, ranges):
             rows = _selected(table, select, keys, values)
             if rows.num_rows:
-                found.add(*operations(rows))
+                # an epoch reads the rows that are replaced
+                replaced = values.nbytes * rows.num_rows // len(keys)
+                found.add(*operations(rows), replaced)
         return snapshot.vector, *found.all()
 
 
@@ -182,11 +184,12 @@ class _Operations:
         self._values: list[pa.Array] = []
         self._count = self._size = 0
 
-    def add(self, keys: pa.Array, values: pa.Array) -> None:
+    def add(self, keys: pa.Array, values: pa.Array, replaced: int) -> None:
+        """`replaced` is about how many bytes the rows have now."""
         self._keys.append(keys)
         self._values.append(values)
         self._count += len(keys)
-        self._size += keys.nbytes + values.nbytes
+        self._size += keys.nbytes + max(values.nbytes, replaced)
         if self._count > LARGEST:
             raise _too_many(f"more than {LARGEST} rows match")
         if self._size > LARGEST_BYTES:

@@ -45,6 +45,7 @@ from belvedere.stores.base.foreign import (
     read_cells,
     rows_of_cells,
 )
+from belvedere.stores.base.history import PastRows, RowChanges, RowHistory
 from belvedere.stores.base.mapping import ODD, MappedColumn, MappedKey, Mapping, is_odd
 from belvedere.stores.base.state import (
     FLOOR,
@@ -86,6 +87,9 @@ __all__ = [
     "MappedKey",
     "Mapping",
     "Operations",
+    "PastRows",
+    "RowChanges",
+    "RowHistory",
     "RowRange",
     "Shard",
     "Slot",

@@ -110,8 +110,8 @@ class BaseTables(Protocol):
         before_images: bool,
         unless_after: Vector | None = None,
     ) -> Vector:
-        """Apply operations in their order and log them, in ONE transaction, durable when this
-        returns.
+        """Log operations in their order, in ONE transaction, durable when this returns: every later
+        snapshot shows them. `before_images` is for stores without a history of rows.
 
         A key may occur several times. Returns the positions after the last operations, of the
         streams that got some: the token of a session. With `unless_after`, raises Conflict and

@@ -8,6 +8,7 @@ from belvedere.stores.base.base_tables import BaseTables
 from belvedere.stores.base.capabilities import Capabilities
 from belvedere.stores.base.catalog import Catalog
 from belvedere.stores.base.foreign import ForeignTables
+from belvedere.stores.base.history import RowHistory
 from belvedere.stores.base.state import StateTables
 
 
@@ -19,6 +20,8 @@ class Store(Protocol):
     catalog: Catalog
     base: BaseTables
     state: StateTables
+    # None: the log has before-images, or delta views tell what a row was
+    history: RowHistory | None
     foreign: ForeignTables | None  # None: all base tables are the store's own
 
     def rest(self) -> None:

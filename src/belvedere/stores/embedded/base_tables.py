@@ -1,77 +1,59 @@
-"""Base tables: rows and log in one environment of their own, so that view maintenance never holds
-the writers' lock.
+"""Base tables: a write goes to the log, a read sees the log and what of it is settled.
+
+Log and rows are in an environment of their own, so that view maintenance never holds the writers'
+lock for long.
 """
 
 from __future__ import annotations
 
+import os
+import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
-from belvedere.encoding.order import stable_order
-from belvedere.errors import Conflict, StoreError, StoreFull, TooLarge
+from belvedere.errors import Conflict, Stale, StoreError, StoreFull, TooLarge
 from belvedere.libraries import pa
-from belvedere.stores.base import LogBlock, Operations, TableId
-from belvedere.stores.embedded import blocks, dropping, log, records
-from belvedere.stores.embedded.environment import MAX_KEY, Environment, Transaction
-from belvedere.stores.embedded.records import Batch
+from belvedere.stores.base import LogBlock, Operations, RowChanges, Slot, TableId
+from belvedere.stores.embedded import blocks, dropping, log, records, run_lists, settling
+from belvedere.stores.embedded.base_rows import EmbeddedSnapshot, Settled, extend
+from belvedere.stores.embedded.environment import Transaction
+from belvedere.stores.embedded.places import Place
+from belvedere.stores.embedded.settling import Settling
 from belvedere.types import Position, Vector
 
 _LARGEST_BLOCK = 128 << 20  # bytes of a log block with more than one operation
 _WHEN_FULL = 0.5  # seconds of removing between two tries of a write that found no room
-
-
-class EmbeddedSnapshot:
-    def __init__(self, environment: Environment, transaction: Transaction) -> None:
-        self._environment, self._transaction = environment, transaction
-        self.vector = Vector({log.STREAM: environment.inside(transaction, log.ends)[0]})
-
-    def get(self, table: TableId, key: bytes) -> bytes | None:
-        def body(transaction: Transaction) -> bytes | None:
-            dropping.check_alive(transaction, table)
-            value: bytes | None = (
-                transaction.get(records.prefix(table) + key) if len(key) <= MAX_KEY else None
-            )
-            return value
-
-        return self._environment.inside(self._transaction, body)
-
-    def get_many(self, table: TableId, keys: pa.BinaryArray) -> pa.BinaryArray:
-        def body(transaction: Transaction) -> pa.BinaryArray:
-            dropping.check_alive(transaction, table)
-            return records.get_many(transaction, table, keys)
-
-        return self._environment.inside(self._transaction, body)
-
-    def scan(
-        self, table: TableId, low: bytes = b"", high: bytes | None = None, batch: int = 100_000
-    ) -> Iterator[Batch]:
-        def read(start: bytes, stop: bytes, count: int) -> records.Chunk:
-            return inside(
-                self._transaction,
-                lambda transaction: records.read_chunk(transaction, start, stop, count),
-            )
-
-        inside = self._environment.inside
-        inside(self._transaction, lambda transaction: dropping.check_alive(transaction, table))
-        return records.batches(read, table, low, high, batch)
-
-    def stretch(self, table: TableId, low: bytes, rows: int, size: int) -> tuple[bytes | None, int]:
-        def body(transaction: Transaction) -> tuple[bytes | None, int]:
-            dropping.check_alive(transaction, table)
-            return records.stretch(transaction, table, low, rows, size)
-
-        return self._environment.inside(self._transaction, body)
+# Operations that may wait in the log: a read has to look at all of them. Writers that have written
+# so many, and nobody else has settled them, do it themselves.
+MOST_WAITING, MOST_BYTES = 1 << 19, 64 << 20
+# operations of this process, and bytes of them, between two looks at how many wait
+_LOOK_AFTER, _LOOK_AFTER_BYTES = 1 << 16, 32 << 20
+_TRIES = 20  # a position may be forgotten while its rows are looked up
 
 
 class EmbeddedBase:
-    def __init__(self, environment: Environment, catalog: Callable[[], int]) -> None:
+    def __init__(self, place: Place, slots: int, catalog: Callable[[], int]) -> None:
         """`catalog` tells the number of the catalog's last transaction."""
-        self._environment, self._catalog = environment, catalog
+        self._place, self._environment = place, place.environment
+        self._slots, self._catalog = slots, catalog
+        # operations and bytes of this process since it looked at how many wait
+        self._written = self._written_bytes = 0
+        self._now: tuple[int, EmbeddedSnapshot | None] = -1, None  # as of an LMDB transaction
+        self._before: EmbeddedSnapshot | None = None  # as of some position
+        self._lock = threading.Lock()
+        _all.add(self)
+
+    def after_fork(self) -> None:
+        """In the child: another thread of the parent may have held the lock."""
+        self._lock = threading.Lock()
 
     def streams(self) -> tuple[str, ...]:
         return (log.STREAM,)
+
+    # ------------------------------------------------------------ writing
 
     def write(
         self,
@@ -93,41 +75,41 @@ class EmbeddedBase:
         def body(transaction: Transaction) -> Position:
             for part in parts:
                 part.check(transaction, known)
-            done = [part.apply(transaction, now) for part in parts if part.full]
-            if not done:
+            if not written:
                 return 0
-            value = _joined([block for block, _ in done])
-            written = [entry for _, entry in done]
+            self._check_replaced(transaction, written)
             return log.append(transaction, value, written, self._catalog())
 
-        return self._write(body)
+        written = [(part.table, part.rows) for part in parts if part.rows]
+        value = _joined([part.block for part in parts if part.rows])
+        return self._write(body, sum(rows for _, rows in written), len(value))
+
+    def _check_replaced(self, transaction: Transaction, written: Sequence[log.Written]) -> None:
+        """An epoch that takes these operations reads the rows before them."""
+        row_size = settling.row_size(transaction, self._slots)
+        rows = sum(rows for _, rows in written)
+        if rows > 1 and sum(n * row_size(table) for table, n in written) > _LARGEST_BLOCK:
+            raise _too_large(f"{rows:,} operations with the rows that they replace")
 
     def put_one(
         self, table: TableId, key: bytes, value: bytes | None, before_images: bool
     ) -> Vector:
-        records.check_key(key)
-        full = records.prefix(table) + key
-        now = time.time()
+        block = blocks.encode_one(table, time.time(), (key, value))
 
         def body(transaction: Transaction) -> Position:
             dropping.check_alive(transaction, table)
-            growth = None
-            if before_images:
-                old = transaction.pop(full) if value is None else transaction.replace(full, value)
-                block = blocks.encode_one(table, now, (key, value, old))
-                growth = (value is not None) - (old is not None)
-            else:
-                block = blocks.encode_one(table, now, (key, value))
-                if value is None:
-                    transaction.delete(full)
-                else:
-                    transaction.put(full, value)
-            return log.append(transaction, block, ((table, 1, growth),), self._catalog())
+            return log.append(transaction, block, ((table, 1),), self._catalog())
 
-        return self._write(body)
+        return self._write(body, 1, len(block))
 
-    def _write(self, body: Callable[[Transaction], Position]) -> Vector:
+    def _write(self, body: Callable[[Transaction], Position], rows: int, size: int) -> Vector:
         """Rows of dropped tables make room for new ones, if there is no other."""
+        self._written += rows
+        self._written_bytes += size
+        if self._written >= _LOOK_AFTER or self._written_bytes >= _LOOK_AFTER_BYTES:
+            self._written = self._written_bytes = 0
+            self._place.check_room()
+            self._settle_backlog()
         while True:
             try:
                 return Vector({log.STREAM: self._environment.write(body)})
@@ -136,15 +118,54 @@ class EmbeddedBase:
                     raise
             self.reclaim(_WHEN_FULL)
 
-    @contextmanager
-    def snapshot(self) -> Iterator[EmbeddedSnapshot]:
-        # it stays the one to end in, also when the store has been closed meanwhile
-        environment = self._environment
-        transaction = environment.begin_read()
-        try:
-            yield EmbeddedSnapshot(self._environment, transaction)
-        finally:
-            environment.end_read(transaction)
+    # ------------------------------------------------------------ reading
+
+    def snapshot(self) -> AbstractContextManager[EmbeddedSnapshot]:
+        number, known = self._now
+        if known is None or number != self._environment.mark():
+            known = self._newest()
+        return nullcontext(known)
+
+    def _newest(self) -> EmbeddedSnapshot:
+        def look(transaction: Transaction) -> tuple[int, Position, int]:
+            end, _ = log.ends(transaction)
+            return transaction.id(), end, run_lists.changed(transaction)
+
+        def read() -> EmbeddedSnapshot:
+            number, end, changed = self._environment.read(look)
+            found = self._read(self._now[1], end, changed)
+            self._now = number, found
+            return found
+
+        with self._lock:
+            return _unless_overtaken(read)
+
+    def as_of(self, vector: Vector) -> AbstractContextManager[EmbeddedSnapshot]:
+        position = vector[log.STREAM]
+
+        def read() -> EmbeddedSnapshot:
+            changed = self._environment.read(run_lists.changed)
+            self._before = self._read(self._before, position, changed)
+            return self._before
+
+        with self._lock:
+            return nullcontext(_unless_overtaken(read))
+
+    def _read(
+        self, known: EmbeddedSnapshot | None, position: Position, changed: int
+    ) -> EmbeddedSnapshot:
+        """The rows as of a position, with what is known from another one."""
+        is_settled = known is not None and known.settled.changed == changed
+        if known is not None and is_settled and known.position == position:
+            return known
+        settled = Settled.load(self._place, self._slots, position)
+        if known is None:
+            tail = extend(None, settled, self._place, position)
+            return EmbeddedSnapshot(position, settled, tail)
+        if known.settled.changed == settled.changed and known.settled.marks == settled.marks:
+            settled = known.settled
+        tail = extend(known.tail, settled, self._place, position)
+        return known.following(position, settled, tail)
 
     def end(self) -> Vector:
         return Vector({log.STREAM: self._environment.read(log.ends)[0]})
@@ -161,26 +182,73 @@ class EmbeddedBase:
         high = self._environment.read(lambda transaction: log.cut(transaction, low, rows))
         if size is None or high == low:
             return high
-        return self._environment.read(
-            lambda transaction: log.within(transaction, low, high, size), buffers=True
-        )
+
+        def within(transaction: Transaction) -> Position:
+            row_size = settling.row_size(transaction, self._slots)
+            return log.within(transaction, low, high, size, row_size)
+
+        return self._environment.read(within, buffers=True)
 
     def count(self, table: TableId) -> int | None:
-        return self._environment.read(lambda transaction: log.table_rows(transaction, table))
+        def settled(transaction: Transaction) -> int:
+            owners = (run_lists.owner_of(table, slot) for slot in range(self._slots))
+            return sum(run_lists.count(transaction, owner)[0] for owner in owners)
+
+        with self.snapshot() as snapshot:
+            return self._environment.read(settled) + snapshot.waiting(table)
 
     def room(self) -> tuple[int, int]:
-        return self._environment.used_bytes, self._environment.max_size
+        used = self._environment.used_bytes + self._place.files.used_bytes()
+        return used, self._environment.max_size
+
+    # ------------------------------------------------------------ settling, trimming, dropping
+
+    def settle(self, slot: Slot, low: Vector, high: Vector, changes: Sequence[RowChanges]) -> None:
+        start, end = low[log.STREAM], high[log.STREAM]
+        mark, size = self._environment.read(lambda t: settling.waiting(t, slot))
+        is_worth_it = end - mark >= settling.FEW or size >= settling.FEW_BYTES
+        if mark > start or not is_worth_it:
+            return
+        if mark == start:
+            self._settling(slot).from_changes(start, end, changes)
+        else:  # epochs that were too small have left it to this one
+            self._settling(slot).from_log(end)
+
+    def _settle_backlog(self) -> None:
+        def waiting(transaction: Transaction) -> tuple[Position, int, int]:
+            end, _ = log.ends(transaction)
+            slots = [settling.waiting(transaction, slot) for slot in range(self._slots)]
+            mark, size = min(slots)
+            return end, end - mark, size
+
+        end, rows, size = self._environment.read(waiting)
+        if rows >= MOST_WAITING or size >= MOST_BYTES:
+            self._settle_all(end)
+
+    def _settle_all(self, position: Position) -> None:
+        for slot in range(self._slots):
+            self._settling(slot).from_log(position)
+
+    def _settling(self, slot: Slot) -> Settling:
+        return Settling(self._place, slot, self._slots, self._catalog)
 
     def trim(self, stream: str, position: Position) -> None:
+        """The log is what rows are made of: those that wait are settled first."""
         self._check(stream)
+        position = self._environment.read(lambda t: log.boundary_below(t, position))
+        self._settle_all(position)
+        settled = settling.collect(self._place, self._slots, position, self._catalog())
         while self._environment.write(
-            lambda transaction: log.trim_some(transaction, position, self._catalog()), frees=True
+            lambda transaction: log.trim_some(transaction, settled, self._catalog()), frees=True
         ):
             pass  # a few blocks at a time: this takes the writers' lock
 
     def drop(self, table: TableId) -> None:
         def body(transaction: Transaction) -> None:
             dropping.mark_dead(transaction, table)
+            for slot in range(self._slots):
+                run_lists.forget(transaction, run_lists.owner_of(table, slot))
+            run_lists.note_change(transaction)
             log.note(transaction, self._catalog())
 
         self._environment.write(body, frees=True)
@@ -188,9 +256,15 @@ class EmbeddedBase:
     def reclaim(self, seconds: float) -> bool:
         if self._environment.read(dropping.pending) is None:
             return False
-        return dropping.until(
+        more = dropping.until(
             seconds, lambda: self._environment.write(dropping.reclaim_some, frees=True)
         )
+        if not more:
+            self._environment.write(self._remove_files, frees=True)
+        return more
+
+    def _remove_files(self, transaction: Transaction) -> None:
+        self._place.remove_unnamed(transaction, log.ends(transaction)[0])
 
     def _check(self, stream: str) -> None:
         if stream != log.STREAM:
@@ -199,33 +273,41 @@ class EmbeddedBase:
             )
 
 
+def _unless_overtaken(read: Callable[[], EmbeddedSnapshot]) -> EmbeddedSnapshot:
+    """What was found may be settled, trimmed and forgotten while it is looked up: then again."""
+    for _ in range(_TRIES):
+        try:
+            return read()
+        except Stale as error:
+            stale = error
+    raise stale
+
+
+_all: weakref.WeakSet[EmbeddedBase] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for base in list(_all):
+        base.after_fork()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """Operations on one table, sorted by key (in their order for one key): then a batch costs LMDB
-    one walk along the tree.
-
-    `full` are keys as they are stored, `new` the values, `block` the log's block if it needs no
-    rows before: what can be done without the writers' lock is done here.
-    """
+    """Operations on one table, as a block of the log: made without the writers' lock."""
 
     table: TableId
-    keys: pa.BinaryArray
-    values: pa.BinaryArray
-    full: list[bytes]
-    new: list[bytes | None]
-    block: bytes | None
+    rows: int
+    block: bytes
 
     @classmethod
     def of(cls, operations: Operations, now: float) -> _Part:
         table, keys, values = operations.table, operations.keys, operations.values
         records.check_columns(keys, values)
-        records.check_keys(keys)
-        order = pa.array(stable_order(keys))
-        keys, values = keys.take(order), values.take(order)
-        full = records.prefixed(table, keys).to_pylist()
-        is_ready = bool(full) and not operations.before_images
-        block = _log_block(table, now, keys, values) if is_ready else None
-        return cls(table, keys, values, full, values.to_pylist(), block)
+        records.check_not_null(keys)
+        return cls(table, len(keys), _log_block(table, now, keys, values) if len(keys) else b"")
 
     def check(self, transaction: Transaction, known: Position | None) -> None:
         """Raise if the table is gone, or was written at or after a position."""
@@ -234,17 +316,6 @@ class _Part:
             raise Conflict(
                 f"table {self.table} was written after position {known}: read again and retry"
             )
-
-    def apply(self, transaction: Transaction, now: float) -> tuple[bytes, log.Written]:
-        """Do the operations; returns the log's block, and what it says of the table."""
-        deletes = self.values.null_count > 0
-        if self.block is not None:
-            _put(transaction, self.full, self.new, deletes)
-            return self.block, (self.table, len(self.full), None)
-        old = records.binary(_replace(transaction, self.full, self.new, deletes))
-        growth = old.null_count - self.values.null_count
-        block = _log_block(self.table, now, self.keys, self.values, old)
-        return block, (self.table, len(self.full), growth)
 
 
 def _log_block(table: TableId, now: float, *columns: pa.BinaryArray) -> bytes:
@@ -267,34 +338,4 @@ def _joined(values: Sequence[bytes]) -> bytes:
 
 
 def _too_large(what: str) -> TooLarge:
-    most = f"{_LARGEST_BLOCK >> 20} MiB"
-    return TooLarge(f"{what} with the rows before them are more than {most}: write fewer")
-
-
-def _replace(
-    transaction: Transaction, keys: list[bytes], values: list[bytes | None], deletes: bool
-) -> list[bytes | None]:
-    """Apply the operations; return the rows before. One descent per row does both."""
-    with transaction.cursor() as cursor:
-        replace, pop = cursor.replace, cursor.pop
-        if deletes:
-            return [
-                pop(key) if value is None else replace(key, value)
-                for key, value in zip(keys, values, strict=True)
-            ]
-        return [replace(key, value) for key, value in zip(keys, values, strict=True)]
-
-
-def _put(
-    transaction: Transaction, keys: list[bytes], values: list[bytes | None], deletes: bool
-) -> None:
-    if not deletes:
-        with transaction.cursor() as cursor:
-            cursor.putmulti(zip(keys, values, strict=True))
-        return
-    put, delete = transaction.put, transaction.delete
-    for key, value in zip(keys, values, strict=True):
-        if value is None:
-            delete(key)
-        else:
-            put(key, value)
+    return TooLarge(f"{what} are more than {_LARGEST_BLOCK >> 20} MiB: write fewer")

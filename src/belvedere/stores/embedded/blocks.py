@@ -110,6 +110,29 @@ def _decode_at(value: bytes, buffer: pa.Buffer, at: int) -> tuple[Block, int]:
     return Block(table, time, columns), end
 
 
+def heads(value: Any) -> Iterator[tuple[int, int, int]]:
+    """Where each block of a value begins, its table, and its rows."""
+    at = 0
+    while at < len(value):
+        table, rows, _, count, nulls, _ = HEADER.unpack_from(value, at)
+        yield at, table, rows
+        at += HEADER.size
+        for _, _, data, size in _layout(value, rows, count, nulls, at - HEADER.size):
+            at = data + ((size + 7) & ~7)
+
+
+def operations_at(value: bytes, at: int) -> Iterator[tuple[bytes, bytes | None]]:
+    """Keys and values of the block at a place, one by one: for few of them, and without Arrow."""
+    rows = rows_at(value, at)
+    (keys, _, keys_at, _), (values, valid, values_at, _) = layout_at(value, at)[:2]
+    for row in range(rows):
+        low, high = _OFFSETS_OF_ONE.unpack_from(value, keys + 4 * row)
+        start, stop = _OFFSETS_OF_ONE.unpack_from(value, values + 4 * row)
+        is_there = not valid or value[valid + (row >> 3)] >> (row & 7) & 1
+        found = value[values_at + start : values_at + stop] if is_there else None
+        yield value[keys_at + low : keys_at + high], found
+
+
 def rows_at(value: Any, at: int) -> int:
     return int(HEADER.unpack_from(value, at)[1])
 

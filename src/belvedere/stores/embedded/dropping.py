@@ -3,7 +3,8 @@ they are removed.
 
     00000000 'm' "table" u32   position after the last operation on a table; all ones: it was
                                dropped
-    00000000 'm' "gone" u32    a dropped table whose rows may still be there
+    00000000 'm' "gone" u32    a table of which there may be files, or records of an older format,
+                               that nobody needs
 
 The first mark stays for ever: a writer of any process may hold the table for as long as it likes.
 """
@@ -24,20 +25,42 @@ _GONE = b"\0\0\0\0mgone"
 _ROWS_PER_STEP = 10_000
 
 
+def is_dead(transaction: Transaction, table: TableId) -> bool:
+    found: bytes | None = transaction.get(TABLE + table.to_bytes(4, "big"))
+    return found == _DEAD
+
+
 def check_alive(transaction: Transaction, table: TableId) -> None:
-    if transaction.get(TABLE + table.to_bytes(4, "big")) == _DEAD:
+    if is_dead(transaction, table):
         raise Dropped(table)
+
+
+def dead_tables(transaction: Transaction) -> frozenset[TableId]:
+    found = set()
+    with transaction.cursor() as cursor:
+        if cursor.set_range(TABLE):
+            for key, value in cursor.iternext():
+                if not key.startswith(TABLE):
+                    break
+                if value == _DEAD:
+                    found.add(int.from_bytes(key[len(TABLE) :], "big"))
+    return frozenset(found)
 
 
 def mark_dead(transaction: Transaction, table: TableId) -> None:
     number = table.to_bytes(4, "big")
     if transaction.get(TABLE + number) != _DEAD:
         transaction.put(TABLE + number, _DEAD)
-        transaction.put(_GONE + number, b"")
+        leave(transaction, table)
+
+
+def leave(transaction: Transaction, table: TableId) -> None:
+    """What is here of a table is nobody's."""
+    transaction.put(_GONE + table.to_bytes(4, "big"), b"")
 
 
 def pending(transaction: Transaction) -> TableId | None:
-    """A dropped table whose rows may still be there."""
+    """A table of which something may be left."""
     with transaction.cursor() as cursor:
         if cursor.set_range(_GONE) and cursor.key().startswith(_GONE):
             return int.from_bytes(cursor.key()[len(_GONE) :], "big")
@@ -61,7 +84,7 @@ def remove_some(transaction: Transaction, table: TableId) -> bool:
 
 
 def reclaim_some(transaction: Transaction) -> bool:
-    """Remove some rows of a dropped table; whether there may be more of it or of another."""
+    """Remove some records of such a table; whether there may be more of it or of another."""
     table = pending(transaction)
     if table is None:
         return False

@@ -1,11 +1,10 @@
 """The change log: blocks under the position of their first operation.
 
     00000000 'm' "end"             end of the log, trim point, number of the catalog that its writer
-                                   saw (`parts.py`; u64 each)
-    00000000 'm' "table" u32       position after the last operation on a table, and its rows if
-                                   they are known (u64 each; or that it was dropped: `dropping.py`)
-    00000000 'l' position u64      a block: keys, values, and before-images if the table is written
-                                   with them
+                                   saw (`parts.py`), bytes that were ever logged (u64 each)
+    00000000 'm' "table" u32       position after the last operation on a table (u64; or that it was
+                                   dropped: `dropping.py`)
+    00000000 'l' position u64      a block: keys and values; of older formats also before-images
 
 Everything but reading and decoding a block works on keys alone: a block ends where the next one
 begins.
@@ -13,11 +12,13 @@ begins.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from struct import Struct
 
 from belvedere.errors import Stale, StoreError
+from belvedere.libraries import pa
 from belvedere.stores.base import LogBlock, TableId
 from belvedere.stores.embedded import blocks
 from belvedere.stores.embedded.dropping import TABLE
@@ -25,20 +26,27 @@ from belvedere.stores.embedded.environment import Environment, Transaction
 from belvedere.types import Position
 
 STREAM = "log"
-# a table, its operations, and by how many rows it has grown, if that is known
-Written = tuple[TableId, int, int | None]
+# a table, and how many operations on it
+Written = tuple[TableId, int]
+Operation = tuple[TableId, bytes, bytes | None]
 _END = b"\0\0\0\0mend"
-_ENDS, _ENDS_AND_SEEN = Struct(">QQ"), Struct(">QQQ")
-_TABLE_END, _TABLE_END_AND_ROWS = Struct(">Q"), Struct(">QQ")
+_ENDS, _ALL_ENDS = Struct(">QQ"), Struct(">QQQQ")
+_SEEN_AT, _BYTES_AT = 16, 24
+_TABLE_END = Struct(">Q")
 _BLOCK = b"\0\0\0\0l"
 _AFTER_BLOCKS = b"\0\0\0\0m"
 _BLOCKS_PER_READ = 64
 _BYTES_PER_READ = 8 << 20
 _BLOCKS_PER_TRIM = 256
+_FEW = 64  # operations that are looked at one by one in less time
 
 
 def key_of(position: Position) -> bytes:
     return _BLOCK + position.to_bytes(8, "big")
+
+
+def is_block(key: bytes) -> bool:
+    return key.startswith(_BLOCK)
 
 
 def ends(transaction: Transaction) -> tuple[Position, Position]:
@@ -48,32 +56,34 @@ def ends(transaction: Transaction) -> tuple[Position, Position]:
 
 
 def seen(transaction: Transaction) -> int:
+    return _number(transaction, _SEEN_AT)
+
+
+def logged_bytes(transaction: Transaction) -> int:
+    """Of all that was ever logged; what an older format had is not counted."""
+    return _number(transaction, _BYTES_AT)
+
+
+def _number(transaction: Transaction, at: int) -> int:
     stored = transaction.get(_END) or b""
-    return int(_ENDS_AND_SEEN.unpack(stored)[2]) if len(stored) == _ENDS_AND_SEEN.size else 0
+    return int.from_bytes(stored[at : at + 8], "big")
 
 
 def note(transaction: Transaction, catalog: int) -> None:
     """That the writer of this transaction has seen the catalog's transaction of this number."""
-    transaction.put(_END, _ENDS_AND_SEEN.pack(*ends(transaction), catalog))
+    _put_ends(transaction, *ends(transaction), catalog)
+
+
+def _put_ends(
+    transaction: Transaction, end: Position, trimmed: Position, catalog: int, more: int = 0
+) -> None:
+    total = logged_bytes(transaction) + more
+    transaction.put(_END, _ALL_ENDS.pack(end, trimmed, catalog, total))
 
 
 def table_end(transaction: Transaction, table: TableId) -> Position:
     stored = transaction.get(TABLE + table.to_bytes(4, "big"))
     return int(_TABLE_END.unpack_from(stored)[0]) if stored else 0
-
-
-def table_rows(transaction: Transaction, table: TableId) -> int | None:
-    """How many rows a table has; not known once it was written without
-    looking at the rows before.
-    """
-    stored = transaction.get(TABLE + table.to_bytes(4, "big"))
-    if stored is None:
-        return 0
-    return (
-        int(_TABLE_END_AND_ROWS.unpack(stored)[1])
-        if len(stored) == _TABLE_END_AND_ROWS.size
-        else None
-    )
 
 
 def append(
@@ -82,16 +92,11 @@ def append(
     """Put the blocks of a transaction at the end, as one value; returns the new end."""
     end, trimmed = ends(transaction)
     transaction.put(key_of(end), value)
-    for _, rows, _ in written:
+    for _, rows in written:
         end += rows
-    transaction.put(_END, _ENDS_AND_SEEN.pack(end, trimmed, catalog))
-    for table, _, growth in written:
-        known = None if growth is None else table_rows(transaction, table)
-        if known is None or growth is None:
-            entry = _TABLE_END.pack(end)
-        else:
-            entry = _TABLE_END_AND_ROWS.pack(end, known + growth)
-        transaction.put(TABLE + table.to_bytes(4, "big"), entry)
+    _put_ends(transaction, end, trimmed, catalog, len(value))
+    for table, _ in written:
+        transaction.put(TABLE + table.to_bytes(4, "big"), _TABLE_END.pack(end))
     return end
 
 
@@ -105,7 +110,51 @@ def check_trim(transaction: Transaction, position: Position) -> Position:
     return end
 
 
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """One transaction, as it is stored."""
+
+    low: Position
+    value: bytes
+
+    @property
+    def high(self) -> Position:
+        return self.low + sum(rows for _, _, rows in blocks.heads(self.value))
+
+    def few(self) -> list[Operation] | None:
+        """Its operations, unless they are many."""
+        heads = list(blocks.heads(self.value))
+        if sum(rows for _, _, rows in heads) > _FEW:
+            return None
+        return [
+            (table, key, value)
+            for at, table, _ in heads
+            for key, value in blocks.operations_at(self.value, at)
+        ]
+
+    def parts(self) -> dict[TableId, list[tuple[pa.BinaryArray, pa.BinaryArray]]]:
+        """Keys and values by table."""
+        found: dict[TableId, list[tuple[pa.BinaryArray, pa.BinaryArray]]] = {}
+        for block in self.blocks():
+            found.setdefault(block.table, []).append((block.keys, block.values))
+        return found
+
+    def blocks(self) -> Iterator[LogBlock]:
+        start, decoded = self.low, blocks.decode_all(self.value)
+        for number, (table, time, (keys, values, *images)) in enumerate(decoded, 1):
+            before = images[0] if images else None
+            is_last = number == len(decoded)
+            block = LogBlock(STREAM, start, table, time, keys, values, before, is_last)
+            start = block.end
+            yield block
+
+
 def read(environment: Environment, low: Position, high: Position) -> Iterator[LogBlock]:
+    for stretch in stretches(environment, low, high):
+        yield from stretch.blocks()
+
+
+def stretches(environment: Environment, low: Position, high: Position) -> Iterator[Stretch]:
     """A few blocks are copied out per transaction, and the trim point is looked at in each."""
     position = low
     while position < high:
@@ -118,20 +167,9 @@ def read(environment: Environment, low: Position, high: Position) -> Iterator[Lo
                     f"the log is damaged: there is no block at {position}. Restore the store from a"
                     " backup"
                 )
-            for block in _transaction(start, value):
-                position = block.end
-                yield block
-
-
-def _transaction(start: Position, value: bytes) -> Iterator[LogBlock]:
-    """The blocks of one transaction, from its first position on."""
-    decoded = blocks.decode_all(value)
-    for number, (table, time, (keys, values, *images)) in enumerate(decoded, 1):
-        before = images[0] if images else None
-        is_last = number == len(decoded)
-        block = LogBlock(STREAM, start, table, time, keys, values, before, is_last)
-        start = block.end
-        yield block
+            stretch = Stretch(start, value)
+            position = stretch.high
+            yield stretch
 
 
 def _read_some(
@@ -171,9 +209,15 @@ def cut(transaction: Transaction, low: Position, rows: int) -> Position:
     return after if after > low else _next_boundary(transaction, low, end)
 
 
-def within(transaction: Transaction, low: Position, high: Position, size: int) -> Position:
+def within(
+    transaction: Transaction,
+    low: Position,
+    high: Position,
+    size: int,
+    row_size: Callable[[TableId], int],
+) -> Position:
     """The boundary up to which blocks from `low` on have at most `size` bytes, after one block at
-    least. Values are not read.
+    least. Of each row that is replaced, about `row_size` will be read. Values are not read.
     """
     check_trim(transaction, low)
     cursor, stop = transaction.cursor(), key_of(high)
@@ -182,10 +226,24 @@ def within(transaction: Transaction, low: Position, high: Position, size: int) -
             start = bytes(key)
             if start >= stop:
                 break
-            if size < len(value) and start != key_of(low):
+            replaced = sum(rows * row_size(table) for _, table, rows in blocks.heads(value))
+            used = len(value) + replaced
+            if size < used and start != key_of(low):
                 return int.from_bytes(start[5:], "big")
-            size -= len(value)
+            size -= used
     return high
+
+
+def boundary_below(transaction: Transaction, position: Position) -> Position:
+    """The last boundary of transactions at or below a position that is not trimmed."""
+    end, trimmed = ends(transaction)
+    if position >= end:
+        return end
+    cursor = transaction.cursor()
+    if cursor.set_range(key_of(position)) and _boundary(cursor.key()) == position:
+        return position
+    before = _boundary(cursor.key()) if cursor.prev() else None
+    return trimmed if before is None else before
 
 
 def _next_boundary(transaction: Transaction, low: Position, end: Position) -> Position:
@@ -217,5 +275,5 @@ def trim_some(transaction: Transaction, position: Position, catalog: int) -> boo
             break
         transaction.delete(start)
         trimmed = stop
-    transaction.put(_END, _ENDS_AND_SEEN.pack(end, trimmed, catalog))
+    _put_ends(transaction, end, trimmed, catalog)
     return trimmed > before

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from belvedere.libraries import pa
-from belvedere.stores.base import TableId
 from belvedere.stores.embedded import run_lists, sections
 from belvedere.stores.embedded.environment import Environment, Transaction
 from belvedere.stores.embedded.run_files import RunFiles, RunWriter
+from belvedere.stores.embedded.run_lists import Owner
 from belvedere.stores.embedded.runs import Batch, Ref, Run, RunRef, merge, scan
 from belvedere.stores.embedded.sections import Section
 from belvedere.types import Epoch
@@ -72,10 +72,11 @@ def with_older(
         parts = [(keys, values), *(run.slice(0, run.rows) for run in older)]
         yield merge(parts, drop_deleted)
         return
-    yield from merged([_in_memory(keys, values), *older], drop_deleted)
+    yield from merged([in_memory(keys, values), *older], drop_deleted)
 
 
-def _in_memory(keys: pa.BinaryArray, values: pa.BinaryArray) -> Run:
+def in_memory(keys: pa.BinaryArray, values: pa.BinaryArray) -> Run:
+    """A run of sorted keys that is in no file."""
     made: list[tuple[Ref, Section]] = []
     for start in range(0, len(keys), _BATCH):
         some = keys.slice(start, _BATCH)
@@ -92,23 +93,27 @@ class Merge:
     needs no mark any more.
     """
 
-    table: TableId
+    owner: Owner
     epoch: Epoch
     runs: tuple[RunRef, ...]
     has_last: bool
 
 
 def next_merge(transaction: Transaction) -> Merge | None:
-    newest: dict[TableId, tuple[Epoch, bytes]] = {}
-    for table, epoch, data in run_lists.every(transaction):
-        newest[table] = epoch, data
-    for table, (epoch, data) in newest.items():
-        runs = run_lists.decode(data, f"table {table}")
+    newest: dict[Owner, tuple[Epoch, bytes]] = {}
+    for owner, epoch, data in run_lists.every(transaction):
+        newest[owner] = epoch, data
+    for owner, (epoch, data) in newest.items():
+        runs = run_lists.decode(data, _where(owner))
         chosen = due(runs)
         if chosen:
             some = runs[chosen.start : chosen.stop]
-            return Merge(table, epoch, some, chosen.stop == len(runs))
+            return Merge(owner, epoch, some, chosen.stop == len(runs))
     return None
+
+
+def _where(owner: Owner) -> str:
+    return f"table {run_lists.table_of(owner)}"
 
 
 def do(
@@ -122,7 +127,7 @@ def do(
         small = environment.read(lambda t: run_lists.sections_of(t, wanted.runs))
         opened = files.open_runs(wanted.runs, small)
         batches = _until_stopped(merged(opened, wanted.has_last), is_stopped)
-        run = writer.add(wanted.table, batches)
+        run = writer.add(run_lists.table_of(wanted.owner), batches)
         writer.finish()
         is_named = environment.write(lambda t: _rename(t, files, writer, wanted, run))
     except (FileNotFoundError, _Stopped):  # collected meanwhile: others have merged these runs
@@ -159,14 +164,13 @@ def _rename(
     if not all(files.has(name) for name in writer.names):
         return False
     found = False
-    for epoch, data in run_lists.of_table(transaction, wanted.table):
-        runs = run_lists.decode(data, f"table {wanted.table}")
+    for epoch, data in run_lists.of_owner(transaction, wanted.owner):
+        runs = run_lists.decode(data, _where(wanted.owner))
         start = _place(runs, wanted)
         if start is not None:
             new = (run,) if run else ()
             changed = (*runs[:start], *new, *runs[start + len(wanted.runs) :])
-            key = run_lists.key_of(wanted.table, epoch)
-            transaction.put(key, run_lists.encode(changed))
+            run_lists.put(transaction, wanted.owner, epoch, changed)
             found = True
     return found
 

@@ -62,13 +62,13 @@ def _is_old(transaction: Transaction) -> bool:
 
 def _lists(transaction: Transaction, writer: RunWriter) -> Iterator[tuple[bytes, bytes]]:
     _, history = run_lists.floors(transaction)
-    for table in _tables(transaction):
-        newest = writer.add(table, _records(transaction, table))
+    for table in tables_of(transaction):
+        newest = writer.add(table, records_of(transaction, table))
         undo = _undo_blocks(transaction, table)
         for number, epoch in enumerate([history, *(epoch for epoch, _ in undo)]):
             later = [block for _, block in undo[number:]]
             runs = _with_before(writer, table, later, newest)
-            yield run_lists.key_of(table, epoch), run_lists.encode(runs)
+            yield run_lists.key_of(run_lists.owner_of(table), epoch), run_lists.encode(runs)
 
 
 def _with_before(
@@ -79,7 +79,7 @@ def _with_before(
     return [run for run in (before, newest) if run]
 
 
-def _tables(transaction: Transaction) -> list[TableId]:
+def tables_of(transaction: Transaction) -> list[TableId]:
     """All that have records or undo blocks."""
     found: set[TableId] = set()
     cursor = transaction.cursor()
@@ -112,7 +112,7 @@ def _undo_blocks(transaction: Transaction, table: TableId) -> list[tuple[Epoch, 
     return found
 
 
-def _records(transaction: Transaction, table: TableId) -> Iterator[Batch]:
+def records_of(transaction: Transaction, table: TableId) -> Iterator[Batch]:
     prefix = table.to_bytes(4, "big")
     cursor: Any = transaction.cursor()
     if not cursor.set_range(prefix):

@@ -3,12 +3,16 @@
 
     00000000 'm' "floors"              write floor, history floor, number of the catalog that the
                                        writer saw (`parts.py`; u64 each)
-    00000000 'm' "count" table u32     records, bytes (u64 each)
-    00000000 'r' table u32 epoch u64   a run list: the runs of the table after this epoch
+    00000000 'm' "lists"               the transaction that last changed a run list (u64)
+    00000000 'm' "count" owner         records, bytes (u64 each)
+    00000000 'r' owner epoch u64       a run list: the runs of the owner after this epoch
 
-As of epoch c a table is what its newest run list at or below c says. The run list (table, e) also
-says that an attempt of e has written the table. A run list may be replaced by one that names other
-runs with the same records: merging is no change.
+The owner is a state table (u32). As of epoch c a table is what its newest run list at or below c
+says. The run list (table, e) also says that an attempt of e has written the table. A run list may
+be replaced by one that names other runs with the same records: merging is no change.
+
+Base rows are kept the same way (`settling.py`): there the owner is a base table and a slot (u32,
+u16), and what is called an epoch here is a position of the log.
 
     00000000 's' name                  a section that is small: it needs no file
 
@@ -33,6 +37,9 @@ from belvedere.types import Epoch
 _LIST = b"\0\0\0\0r"
 _FLOORS = b"\0\0\0\0mfloors"
 _COUNT = b"\0\0\0\0mcount"
+_CHANGED = b"\0\0\0\0mlists"
+_NUMBER = Struct(">Q")
+Owner = bytes
 _PAIR, _PAIR_AND_SEEN = Struct(">QQ"), Struct(">QQQ")
 _CHECK, _RUNS, _SECTIONS, _SECTION = Struct("<I"), Struct("<H"), Struct("<I"), Struct("<QQIHI")
 _unpack = _PAIR.unpack_from
@@ -58,15 +65,15 @@ def seen(transaction: Transaction) -> int:
     return int(_PAIR_AND_SEEN.unpack(stored)[2]) if len(stored) == _PAIR_AND_SEEN.size else 0
 
 
-def count(transaction: Transaction, table: TableId) -> tuple[int, int]:
-    stored = transaction.get(_COUNT + prefix(table))
+def count(transaction: Transaction, owner: Owner) -> tuple[int, int]:
+    stored = transaction.get(_COUNT + owner)
     return _unpack(stored) if stored else (0, 0)
 
 
-def add_to_count(transaction: Transaction, table: TableId, records: int, size: int) -> None:
-    old_records, old_size = count(transaction, table)
+def add_to_count(transaction: Transaction, owner: Owner, records: int, size: int) -> None:
+    old_records, old_size = count(transaction, owner)
     transaction.put(
-        _COUNT + prefix(table), _PAIR.pack(max(old_records + records, 0), max(old_size + size, 0))
+        _COUNT + owner, _PAIR.pack(max(old_records + records, 0), max(old_size + size, 0))
     )
 
 
@@ -77,58 +84,101 @@ def too_old(slot: Slot, epoch: Epoch, history: Epoch) -> Stale:
 # ---------------------------------------------------------------- run_lists
 
 
-def key_of(table: TableId, epoch: Epoch) -> bytes:
-    return _LIST + prefix(table) + epoch.to_bytes(8, "big")
+def owner_of(table: TableId, slot: Slot | None = None) -> Owner:
+    """A state table, or the rows of a base table in a slot."""
+    return prefix(table) + (b"" if slot is None else slot.to_bytes(2, "big"))
 
 
-def is_written(transaction: Transaction, table: TableId, epoch: Epoch) -> bool:
+def table_of(owner: Owner) -> TableId:
+    return int.from_bytes(owner[:4], "big")
+
+
+def slot_of(owner: Owner) -> Slot:
+    """Of an owner that has one."""
+    return int.from_bytes(owner[4:], "big")
+
+
+def put(transaction: Transaction, owner: Owner, epoch: Epoch, runs: Sequence[RunRef]) -> None:
+    transaction.put(key_of(owner, epoch), encode(runs))
+    note_change(transaction)
+
+
+def remove(transaction: Transaction, owner: Owner, epoch: Epoch) -> None:
+    transaction.delete(key_of(owner, epoch))
+    note_change(transaction)
+
+
+def note_change(transaction: Transaction) -> None:
+    transaction.put(_CHANGED, _NUMBER.pack(transaction.id()))
+
+
+def changed(transaction: Transaction) -> int:
+    """A number that is another one whenever a run list was changed."""
+    stored = transaction.get(_CHANGED)
+    return int(_NUMBER.unpack(stored)[0]) if stored else 0
+
+
+def key_of(owner: Owner, epoch: Epoch) -> bytes:
+    return _LIST + owner + epoch.to_bytes(8, "big")
+
+
+def is_written(transaction: Transaction, owner: Owner, epoch: Epoch) -> bool:
     """Whether an attempt of this epoch has written the table."""
-    return transaction.get(key_of(table, epoch)) is not None
+    return transaction.get(key_of(owner, epoch)) is not None
 
 
-def as_of(transaction: Transaction, table: TableId, epoch: Epoch) -> bytes:
+def as_of(transaction: Transaction, owner: Owner, epoch: Epoch) -> bytes:
     """The newest run list at or below an epoch; nothing if the table was empty."""
-    start = _LIST + prefix(table)
     with transaction.cursor() as cursor:
-        behind = cursor.set_range(key_of(table, epoch + 1))
+        behind = cursor.set_range(key_of(owner, epoch + 1))
         found = cursor.prev() if behind else cursor.last()
-        return bytes(cursor.value()) if found and cursor.key().startswith(start) else b""
+        is_own = found and cursor.key()[:-8] == _LIST + owner
+        return bytes(cursor.value()) if is_own else b""
 
 
-def every(transaction: Transaction) -> Iterator[tuple[TableId, Epoch, bytes]]:
-    """All run_lists, by table and rising epochs."""
+def every(transaction: Transaction) -> Iterator[tuple[Owner, Epoch, bytes]]:
+    """All run_lists, by owner and rising epochs."""
     with transaction.cursor() as cursor:
         if not cursor.set_range(_LIST):
             return
         for key, value in cursor.iternext():
             if not key.startswith(_LIST):
                 return
-            yield int.from_bytes(key[5:9], "big"), int.from_bytes(key[9:], "big"), value
+            yield key[len(_LIST) : -8], int.from_bytes(key[-8:], "big"), value
 
 
-def of_table(transaction: Transaction, table: TableId) -> list[tuple[Epoch, bytes]]:
-    start = _LIST + prefix(table)
+def of_owner(transaction: Transaction, owner: Owner) -> list[tuple[Epoch, bytes]]:
+    start = _LIST + owner
     found = []
     with transaction.cursor() as cursor:
         if cursor.set_range(start):
             for key, value in cursor.iternext():
-                if not key.startswith(start):
+                if key[:-8] != start:
                     break
-                found.append((int.from_bytes(key[9:], "big"), value))
+                found.append((int.from_bytes(key[-8:], "big"), value))
     return found
 
 
-def forget(transaction: Transaction, table: TableId, catalog: int) -> None:
-    set_floors(transaction, *floors(transaction), catalog)
-    for epoch, _ in of_table(transaction, table):
-        transaction.delete(key_of(table, epoch))
-    transaction.delete(_COUNT + prefix(table))
+def forget(transaction: Transaction, owner: Owner) -> None:
+    for epoch, _ in of_owner(transaction, owner):
+        remove(transaction, owner, epoch)
+    transaction.delete(_COUNT + owner)
 
 
-def has_table(transaction: Transaction, table: TableId) -> bool:
+def has_any(transaction: Transaction, owner: Owner) -> bool:
     """Whether anything is kept of a table."""
-    counted = transaction.get(_COUNT + prefix(table)) is not None
-    return counted or bool(of_table(transaction, table))
+    counted = transaction.get(_COUNT + owner) is not None
+    return counted or bool(of_owner(transaction, owner))
+
+
+def named_files(transaction: Transaction, where: str) -> set[str]:
+    """The files and small sections that run lists name."""
+    return {
+        ref.file
+        for owner, _, data in every(transaction)
+        for run in decode(data, f"table {table_of(owner)} in {where}")
+        for ref in run
+    }
 
 
 # ---------------------------------------------------------------- small sections

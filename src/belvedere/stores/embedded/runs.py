@@ -204,10 +204,10 @@ def get_many(runs: Sequence[Run], keys: pa.BinaryArray) -> pa.BinaryArray:
             places.append(left[hit])
             left = left[~hit]
             some = keys.take(pa.array(left))
-    return _in_place([*parts, pa.nulls(len(left), pa.binary())], np.concatenate([*places, left]))
+    return in_place([*parts, pa.nulls(len(left), pa.binary())], np.concatenate([*places, left]))
 
 
-def _in_place(parts: Sequence[pa.BinaryArray], places: Ints) -> pa.BinaryArray:
+def in_place(parts: Sequence[pa.BinaryArray], places: Ints) -> pa.BinaryArray:
     """Values one part behind the other, each brought to its place."""
     values = pa.concat_arrays([part for part in parts if len(part)] or parts[:1])
     is_aligned = bool((places[1:] > places[:-1]).all())

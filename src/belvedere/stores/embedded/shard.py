@@ -10,63 +10,25 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from zlib import crc32
 
-from belvedere.errors import Damaged, Stale, StoreError, StoreFull
-from belvedere.libraries import np, npt, pa, pc
+from belvedere.errors import Stale, StoreError
+from belvedere.libraries import np, npt, pa
 from belvedere.stores.base import Getter, Slot, TableId, Write
-from belvedere.stores.embedded import merging, records, run_lists, runs
+from belvedere.stores.embedded import records, run_lists, runs
 from belvedere.stores.embedded.environment import Environment, Transaction
+from belvedere.stores.embedded.places import NewRun, Place, name_files
 from belvedere.stores.embedded.prefixes import scan_prefixes as prefixes_of
-from belvedere.stores.embedded.run_files import SMALL_BYTES, RunFiles, RunWriter
-from belvedere.stores.embedded.runs import Batch, Run, RunRef
+from belvedere.stores.embedded.run_files import SMALL_BYTES, RunWriter
+from belvedere.stores.embedded.runs import Batch, Run
 from belvedere.stores.embedded.sections import MISSING, Get
 from belvedere.types import Epoch
 
-_TRIES = 20  # a file may be merged away between its run list and its opening
 
-
-class SlotFiles:
-    """What one slot has: run_lists in an LMDB environment, runs in files beside it."""
+class SlotFiles(Place):
+    """One slot's state tables."""
 
     def __init__(self, environment: Environment, slot: Slot) -> None:
-        self.environment, self.slot = environment, slot
-        self.files = RunFiles(environment.path)
-
-    def where(self, table: TableId) -> str:
-        return f"table {table} in {self.environment.path}"
-
-    def check_room(self) -> None:
-        used, most = self.files.used_bytes(), self.environment.max_size
-        if used > most:
-            raise StoreFull(
-                f"{self.environment.path} would have {used:,} bytes of at most {most:,}; nothing"
-                " was written. Open the store with a larger max_size, or drop views"
-            )
-
-    def open_runs(self, refs: Sequence[RunRef]) -> tuple[Run, ...]:
-        """Raises FileNotFoundError if a part of them is gone."""
-        small = self.environment.read(lambda t: run_lists.sections_of(t, refs))
-        return self.files.open_runs(refs, small)
-
-    def load(self, find: Callable[[Transaction], bytes], table: TableId) -> tuple[Run, ...]:
-        """The runs of the run list that `find` finds, all of them mapped."""
-
-        def read(transaction: Transaction) -> tuple[bytes, Sequence[RunRef], dict[str, bytes]]:
-            data = find(transaction)
-            refs = run_lists.decode(data, self.where(table))
-            return data, refs, run_lists.sections_of(transaction, refs)
-
-        before = None
-        for _ in range(_TRIES):
-            data, refs, small = self.environment.read(read)
-            try:
-                return self.files.open_runs(refs, small)
-            except FileNotFoundError as error:
-                if data == before:
-                    raise Damaged(
-                        f"{error.filename} is missing, which has records of {self.where(table)}"
-                    ) from error
-                before = data
-        raise StoreError(f"the runs of {self.where(table)} change faster than they can be opened")
+        super().__init__(environment)
+        self.slot = slot
 
 
 class _View(ABC):
@@ -87,11 +49,13 @@ class _View(ABC):
             self._place.environment.read(self._check)
             return known
 
+        owner = run_lists.owner_of(table)
+
         def find(transaction: Transaction) -> bytes:
             self._check(transaction)
-            return run_lists.as_of(transaction, table, self._as_of)
+            return run_lists.as_of(transaction, owner, self._as_of)
 
-        found = self._known[table] = self._place.load(find, table)
+        found = self._known[table] = self._place.load(find, owner)
         return found
 
     def get_many(self, table: TableId, keys: pa.BinaryArray) -> pa.BinaryArray:
@@ -155,47 +119,39 @@ class EmbeddedShard(_View):
         def look(transaction: Transaction) -> list[bytes | None]:
             """What each table is built on; None if it is written already."""
             self._check(transaction)
+            owners = [run_lists.owner_of(write.table) for write in writes]
             return [
                 None
-                if run_lists.is_written(transaction, write.table, self.epoch)
-                else run_lists.as_of(transaction, write.table, self._as_of)
-                for write in writes
+                if run_lists.is_written(transaction, owner, self.epoch)
+                else run_lists.as_of(transaction, owner, self._as_of)
+                for owner in owners
             ]
 
-        environment = self._place.environment
-        bases = environment.read(look)
-        writer = RunWriter(self._place.files, self.epoch, small=SMALL_BYTES)
-        try:
-            new = [
-                _Prepared(self._place, writer, write, base)
+        def prepare() -> list[NewRun]:
+            bases = self._place.environment.read(look)
+            return [
+                NewRun(
+                    self._place,
+                    writer,
+                    run_lists.owner_of(write.table),
+                    (write.keys, write.values, write.before),
+                    base,
+                )
                 for write, base in zip(writes, bases, strict=True)
                 if base is not None
             ]
-            if writer.names:
-                writer.finish()
-                self._place.check_room()
-            is_done = environment.write(lambda transaction: self._name(transaction, writer, new))
-        except FileNotFoundError:  # a run that would have been joined was merged away
-            is_done = False
-        except BaseException:  # whatever it was, nothing is named
-            writer.abandon()
-            raise
-        if is_done:
-            writer.done()
-        else:
-            writer.abandon()
-        return is_done
 
-    def _name(self, transaction: Transaction, writer: RunWriter, new: list[_Prepared]) -> bool:
+        writer = RunWriter(self._place.files, self.epoch, small=SMALL_BYTES)
+        return name_files(self._place, writer, prepare, lambda t, new: self._name(t, writer, new))
+
+    def _name(self, transaction: Transaction, writer: RunWriter, new: Sequence[NewRun]) -> bool:
         self._check(transaction)
         _, history = run_lists.floors(transaction)
-        if not all(self._place.files.has(name) for name in writer.names):
-            return False
         missing = [
-            each for each in new if not run_lists.is_written(transaction, each.table, self.epoch)
+            each for each in new if not run_lists.is_written(transaction, each.owner, self.epoch)
         ]
         for each in missing:
-            if run_lists.as_of(transaction, each.table, self._as_of) != each.base:
+            if run_lists.as_of(transaction, each.owner, self._as_of) != each.base:
                 return False
         for each in missing:
             each.apply(transaction, self.epoch)
@@ -218,33 +174,6 @@ class EmbeddedShard(_View):
                 f"slot {self.slot} has moved to epoch {max(write, history)}: this attempt of epoch"
                 f" {self.epoch} is too late"
             )
-
-
-class _Prepared:
-    """A table's new runs, in files already (rule R10)."""
-
-    def __init__(self, place: SlotFiles, writer: RunWriter, write: Write, base: bytes) -> None:
-        self.table, self.base = write.table, base
-        known: tuple[RunRef, ...] = run_lists.decode(base, place.where(write.table))
-        joined = merging.joins(len(write.keys), known)
-        rest = known[joined:]
-        older = place.open_runs(known[:joined])
-        run = writer.add(write.table, merging.with_older(write.keys, write.values, older, not rest))
-        self.runs = (run, *rest) if run else rest
-        self.records = write.before.null_count - write.values.null_count
-        self.size = _size(write.keys, write.values) - _size(write.keys, write.before)
-
-    def apply(self, transaction: Transaction, epoch: Epoch) -> None:
-        transaction.put(run_lists.key_of(self.table, epoch), run_lists.encode(self.runs))
-        run_lists.add_to_count(transaction, self.table, self.records, self.size)
-
-
-def _size(keys: pa.BinaryArray, values: pa.BinaryArray) -> int:
-    """Bytes of the records that are there."""
-    present = keys.filter(values.is_valid()) if values.null_count else keys
-    return (pc.sum(pc.binary_length(present)).as_py() or 0) + (
-        pc.sum(pc.binary_length(values)).as_py() or 0
-    )
 
 
 class EmbeddedReader(_View):
@@ -292,7 +221,7 @@ _Gets = tuple[int, Epoch, Sequence[Get]]  # as of an LMDB transaction, and of an
 
 
 def _look(place: SlotFiles, table: TableId, epoch: Epoch) -> _Gets:
-    number = -1
+    number, owner = -1, run_lists.owner_of(table)
 
     def find(transaction: Transaction) -> bytes:
         nonlocal number
@@ -300,7 +229,7 @@ def _look(place: SlotFiles, table: TableId, epoch: Epoch) -> _Gets:
         _, history = run_lists.floors(transaction)
         if history > epoch:
             raise run_lists.too_old(place.slot, epoch, history)
-        return run_lists.as_of(transaction, table, epoch)
+        return run_lists.as_of(transaction, owner, epoch)
 
-    found = place.load(find, table)
+    found = place.load(find, owner)
     return number, epoch, [run.get_one for run in found]

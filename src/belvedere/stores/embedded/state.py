@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import math
-import threading
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 from belvedere.errors import StoreError
 from belvedere.stores.base import Getter, Slot, SlotStatus, TableId, TableShape
-from belvedere.stores.embedded import merging, run_files, run_lists, shard
+from belvedere.stores.embedded import run_lists, shard
 from belvedere.stores.embedded.environment import Environment, Transaction
+from belvedere.stores.embedded.merging_thread import Merging
+from belvedere.stores.embedded.places import Place
+from belvedere.stores.embedded.run_lists import Owner
 from belvedere.stores.embedded.shard import EmbeddedReader, EmbeddedShard, SlotFiles
 from belvedere.types import Epoch
 
 
 class EmbeddedState:
-    def __init__(self, environments: list[Environment], catalog: Callable[[], int]) -> None:
+    def __init__(
+        self, environments: list[Environment], catalog: Callable[[], int], base: Place
+    ) -> None:
+        """Runs of base rows, in `base`, are merged together with ours."""
         self._places = [SlotFiles(each, slot) for slot, each in enumerate(environments)]
         self._catalog = catalog
         self.slots = len(environments)
-        self._merging = _Merging(self._places)
+        self._merging = Merging([*self._places, base])
 
     def shard(self, slot: Slot, epoch: Epoch) -> EmbeddedShard:
         return EmbeddedShard(self._slot(slot), epoch, self._catalog)
@@ -44,17 +49,19 @@ class EmbeddedState:
 
     def drop(self, slot: Slot, table: TableId, seconds: float = math.inf) -> bool:
         """Its run_lists go at once; files that no other table is in go with the next collection."""
-        environment = self._slot(slot).environment
-        if environment.read(lambda transaction: run_lists.has_table(transaction, table)):
-            environment.write(
-                lambda transaction: run_lists.forget(transaction, table, self._catalog()),
-                frees=True,
-            )
+        environment, owner = self._slot(slot).environment, run_lists.owner_of(table)
+
+        def forget(transaction: Transaction) -> None:
+            run_lists.set_floors(transaction, *run_lists.floors(transaction), self._catalog())
+            run_lists.forget(transaction, owner)
+
+        if environment.read(lambda transaction: run_lists.has_any(transaction, owner)):
+            environment.write(forget, frees=True)
         return True
 
     def count(self, slot: Slot, table: TableId) -> tuple[int, int]:
-        environment = self._slot(slot).environment
-        return environment.read(lambda transaction: run_lists.count(transaction, table))
+        environment, owner = self._slot(slot).environment, run_lists.owner_of(table)
+        return environment.read(lambda transaction: run_lists.count(transaction, owner))
 
     def status(self, slot: Slot) -> SlotStatus:
         place = self._slot(slot)
@@ -72,18 +79,13 @@ class EmbeddedState:
 
 
 def _collect(place: SlotFiles, keep: Epoch, catalog: int) -> None:
-    """Run lists that only readers below `keep` need, then files that no run list names.
-
-    Files go inside of the transaction: who names one looks there whether it is still there.
-    """
+    """Run lists that only readers below `keep` need, then files that no run list names."""
 
     def body(transaction: Transaction) -> None:
         write, history = run_lists.floors(transaction)
-        for table, epoch in _replaced(transaction, keep):
-            transaction.delete(run_lists.key_of(table, epoch))
-        named = _named(transaction, place)
-        run_lists.remove_sections(transaction, named)
-        _remove_unnamed(place, keep, named)
+        for owner, epoch in _replaced(transaction, keep):
+            run_lists.remove(transaction, owner, epoch)
+        place.remove_unnamed(transaction, keep)
         run_lists.set_floors(transaction, max(write, keep), max(history, keep), catalog)
 
     # else there is nothing left to drop: attempts below are refused
@@ -91,67 +93,9 @@ def _collect(place: SlotFiles, keep: Epoch, catalog: int) -> None:
         place.environment.write(body, frees=True)
 
 
-def _replaced(transaction: Transaction, keep: Epoch) -> list[tuple[TableId, Epoch]]:
+def _replaced(transaction: Transaction, keep: Epoch) -> list[tuple[Owner, Epoch]]:
     """Run lists that are followed by one that is not above `keep`."""
-    known = [(table, epoch) for table, epoch, _ in run_lists.every(transaction)]
+    known = [(owner, epoch) for owner, epoch, _ in run_lists.every(transaction)]
     return [
-        before for before, (table, epoch) in pairwise(known) if before[0] == table and epoch <= keep
+        before for before, (owner, epoch) in pairwise(known) if before[0] == owner and epoch <= keep
     ]
-
-
-def _named(transaction: Transaction, place: SlotFiles) -> set[str]:
-    return {
-        ref.file
-        for table, _, data in run_lists.every(transaction)
-        for run in run_lists.decode(data, place.where(table))
-        for ref in run
-    }
-
-
-def _remove_unnamed(place: SlotFiles, keep: Epoch, named: set[str]) -> None:
-    """Files of attempts that are too late by now, and of runs that were merged."""
-    for name in set(place.files.names()) - named - place.files.in_flight:
-        if run_files.epoch_of(name) <= keep:
-            place.files.remove(name)
-
-
-class _Merging:
-    """Merges what is due, one after the other, in a thread that ends when nothing is left."""
-
-    def __init__(self, places: Sequence[SlotFiles]) -> None:
-        self._places = places
-        self._thread: threading.Thread | None = None
-        self._stopped = threading.Event()
-        self._failed: BaseException | None = None
-
-    def go_on(self) -> None:
-        """Raises what the last thread has met."""
-        failed, self._failed = self._failed, None
-        if failed is not None:
-            raise failed
-        if self._thread is not None and self._thread.is_alive():
-            return
-        if any(place.environment.read(merging.next_merge) for place in self._places):
-            self._thread = threading.Thread(target=self._run, name="merging", daemon=True)
-            self._thread.start()
-
-    def stop(self) -> None:
-        self._stopped.set()
-        if self._thread is not None:
-            self._thread.join()
-
-    def _run(self) -> None:
-        try:
-            for place in self._places:
-                self._merge(place)
-        except BaseException as error:  # for the next caller: a thread has nobody to tell
-            self._failed = error
-
-    def _merge(self, place: SlotFiles) -> None:
-        while not self._stopped.is_set():
-            merge = place.environment.read(merging.next_merge)
-            if merge is None:
-                return
-            is_stopped = self._stopped.is_set
-            if not merging.do(place.environment, place.files, merge, is_stopped):
-                return

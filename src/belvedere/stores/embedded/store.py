@@ -2,7 +2,7 @@
 
 format.json     format version, slot count, the store's id
 catalog/        definitions, lease, intents, commits
-base/           base rows and the change log
+base/           the change log and base rows
 slots/000/ ...  state tables
 """
 
@@ -15,12 +15,20 @@ from typing import Any, cast
 
 from belvedere.encoding import MAX_KEY
 from belvedere.errors import StoreError
-from belvedere.stores.base import BaseTables, Capabilities, Catalog, ForeignTables, StateTables
+from belvedere.stores.base import (
+    BaseTables,
+    Capabilities,
+    Catalog,
+    ForeignTables,
+    RowHistory,
+    StateTables,
+)
 from belvedere.stores.closed import Closed
 from belvedere.stores.embedded import environment, holder, layout, pages, parts, reading
 from belvedere.stores.embedded.base_tables import EmbeddedBase
 from belvedere.stores.embedded.catalog import EmbeddedCatalog
 from belvedere.stores.embedded.environment import Environment
+from belvedere.stores.embedded.places import Place
 from belvedere.stores.embedded.reading import ReadOnly
 from belvedere.stores.embedded.state import EmbeddedState
 
@@ -55,11 +63,16 @@ class EmbeddedStore:
             cast(Environment, ReadOnly(e, why_read_only)) if why_read_only else e
             for e in self._environments
         )
-        self._parts = EmbeddedCatalog(catalog, [base, *state]), EmbeddedBase(base, catalog.number)
+        rows = Place(base)
+        self._parts = (
+            EmbeddedCatalog(catalog, [base, *state]),
+            EmbeddedBase(rows, slots, catalog.number),
+        )
         self.catalog: Catalog = self._parts[0]
         self.base: BaseTables = self._parts[1]
-        self._state = EmbeddedState(state, catalog.number)
+        self._state = EmbeddedState(state, catalog.number, rows)
         self.state: StateTables = self._state
+        self.history: RowHistory | None = self._parts[1]
         self.foreign: ForeignTables | None = None
 
     @classmethod
@@ -130,7 +143,7 @@ class EmbeddedStore:
         # Who reads often keeps a part itself, not the store: the part must not answer either,
         # whoever else uses the files.
         self._parts[0]._environment = self._parts[1]._environment = closed
-        self.catalog = self.base = self.state = closed
+        self.catalog = self.base = self.state = self.history = closed
         self._state.close()
         environments, self._environments = self._environments, []
         for each in environments:

@@ -16,7 +16,14 @@ from dataclasses import replace
 from typing import Any
 
 from belvedere.errors import StoreError, TableGone
-from belvedere.stores.base import BaseTables, Capabilities, Catalog, ForeignTables, StateTables
+from belvedere.stores.base import (
+    BaseTables,
+    Capabilities,
+    Catalog,
+    ForeignTables,
+    RowHistory,
+    StateTables,
+)
 from belvedere.stores.closed import Closed
 from belvedere.stores.hbase import catalog, tables
 from belvedere.stores.hbase.base_tables import HBaseBase
@@ -64,6 +71,7 @@ class HBaseStore:
         self.base: BaseTables = base
         captured = HBaseForeign(base) if isinstance(base, HBaseBase) else None
         self.foreign: ForeignTables | None = captured
+        self.history: RowHistory | None = None
 
     @classmethod
     def open(

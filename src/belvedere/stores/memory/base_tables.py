@@ -9,9 +9,10 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from itertools import accumulate
 
+from belvedere.encoding import slot_of
 from belvedere.errors import Conflict, Dropped, Stale, StoreError, TooLarge
 from belvedere.libraries import pa
-from belvedere.stores.base import LogBlock, Operations, TableId
+from belvedere.stores.base import LogBlock, Operations, RowChanges, TableId
 from belvedere.stores.memory.state import Batch, Rules, batches, binary, inside
 from belvedere.types import Position, Vector
 
@@ -25,6 +26,8 @@ class _Stream:
 
     blocks: list[LogBlock] = field(default_factory=list)
     trimmed: Position = 0
+    # the row before each operation: (position, table, key, row)
+    undo: list[tuple[Position, TableId, bytes, bytes | None]] = field(default_factory=list)
 
     @property
     def end(self) -> Position:
@@ -40,7 +43,9 @@ class MemorySnapshot:
         dropped: set[TableId],
         vector: Vector,
         point: Callable[[str], None],
+        slots: int = 1,
     ) -> None:
+        self._slots = slots
         self._rows = {table: dict(records) for table, records in rows.items()}
         self._dropped = frozenset(dropped)
         self._point = point
@@ -58,6 +63,13 @@ class MemorySnapshot:
     ) -> Iterator[Batch]:
         records = sorted(item for item in self._of(table).items() if inside(item[0], low, high))
         yield from batches(records, batch)
+
+    def scan_slots(
+        self, table: TableId, slots: Sequence[int], low: bytes, high: bytes | None
+    ) -> Iterator[Batch]:
+        items = self._of(table).items()
+        mine = (item for item in items if slot_of(item[0], self._slots) in slots)
+        yield from batches(sorted(item for item in mine if inside(item[0], low, high)), 100_000)
 
     def stretch(self, table: TableId, low: bytes, rows: int, size: int) -> tuple[bytes | None, int]:
         used = 0
@@ -84,10 +96,18 @@ class MemoryBase:
     """
 
     def __init__(
-        self, streams: int, rules: Rules, point: Callable[[str], None], clock: Callable[[], float]
+        self,
+        streams: int,
+        slots: int,
+        rules: Rules,
+        point: Callable[[str], None],
+        clock: Callable[[], float],
+        has_history: bool = False,
     ) -> None:
+        """With a history of rows the log needs no rows before."""
+        self._has_history = has_history
         names = ["log"] if streams == 1 else [f"log-{number}" for number in range(streams)]
-        self._rules, self._point, self._clock = rules, point, clock
+        self._slots, self._rules, self._point, self._clock = slots, rules, point, clock
         self._rows: dict[TableId, Rows] = {}
         self._logs = {name: _Stream() for name in names}
         self._table_end: dict[TableId, Vector] = {}
@@ -117,7 +137,8 @@ class MemoryBase:
         for part in operations:
             for stream, done in self._apply(rows[part.table], part).items():
                 blocks.setdefault(stream, []).append((part, done))
-        _check_size(block for parts in blocks.values() for block in parts)
+        every = (block for parts in blocks.values() for block in parts)
+        _check_size(every, self._has_history)
         self._rows |= rows
         written = {stream: self._append(stream, parts) for stream, parts in blocks.items()}
         return Vector(written)
@@ -150,8 +171,12 @@ class MemoryBase:
         """Log one transaction; returns the position after it."""
         log, now = self._logs[stream], self._clock()
         for number, (part, done) in enumerate(parts, 1):
+            log.undo += [
+                (position, part.table, key, old)
+                for position, (key, _, old) in enumerate(done, log.end)
+            ]
             keys, values, before = (binary(list(column)) for column in zip(*done, strict=True))
-            images = before if part.before_images else None
+            images = before if part.before_images and not self._has_history else None
             is_last = number == len(parts)
             log.blocks.append(
                 LogBlock(stream, log.end, part.table, now, keys, values, images, is_last)
@@ -168,6 +193,20 @@ class MemoryBase:
     def snapshot(self) -> AbstractContextManager[MemorySnapshot]:
         self._point("base snapshot")
         return nullcontext(MemorySnapshot(self._rows, self._dropped, self._ends(), self._point))
+
+    def as_of(self, vector: Vector) -> AbstractContextManager[MemorySnapshot]:
+        """The rows now, without what was done since."""
+        self._point("rows as of a vector")
+        rows = {table: dict(records) for table, records in self._rows.items()}
+        for name, log in self._logs.items():
+            self._check_trim(name, vector[name])
+            for position, table, key, old in reversed(log.undo):
+                if position >= vector[name]:
+                    _put_back(rows.setdefault(table, {}), key, old)
+        return nullcontext(MemorySnapshot(rows, self._dropped, vector, self._point, self._slots))
+
+    def settle(self, slot: int, low: Vector, high: Vector, changes: Sequence[RowChanges]) -> None:
+        """There is nowhere else to bring rows to."""
 
     def end(self) -> Vector:
         self._point("log end")
@@ -211,6 +250,7 @@ class MemoryBase:
         gone = [b.end for b in log.blocks if b.is_last and b.end <= position]
         log.trimmed = max(gone, default=log.trimmed)
         log.blocks = [block for block in log.blocks if block.position >= log.trimmed]
+        log.undo = [entry for entry in log.undo if entry[0] >= log.trimmed]
 
     def drop(self, table: TableId) -> None:
         self._point("base drop")
@@ -248,17 +288,24 @@ class MemoryBase:
             )
 
 
+def _put_back(rows: Rows, key: bytes, old: bytes | None) -> None:
+    if old is None:
+        rows.pop(key, None)
+    else:
+        rows[key] = old
+
+
 def _size(block: LogBlock) -> int:
     columns = (block.keys, block.values, block.before)
     return sum(column.nbytes for column in columns if column is not None)
 
 
-def _check_size(blocks: Iterable[tuple[Operations, list[Operation]]]) -> None:
+def _check_size(blocks: Iterable[tuple[Operations, list[Operation]]], has_history: bool) -> None:
     """Refuse several operations that are too large together, the values before included."""
     count = size = 0
     for part, done in blocks:
         count += len(done)
-        kept = 3 if part.before_images else 2
+        kept = 3 if part.before_images and not has_history else 2
         size += sum(len(item or b"") for operation in done for item in operation[:kept])
     if count > 1 and size > _LARGEST_WRITE:
         raise TooLarge(f"{count:,} operations are too large for one transaction: write fewer")

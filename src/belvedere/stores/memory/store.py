@@ -8,7 +8,14 @@ from typing import Any
 
 from belvedere.encoding import MAX_KEY
 from belvedere.errors import StoreError
-from belvedere.stores.base import BaseTables, Capabilities, Catalog, ForeignTables, StateTables
+from belvedere.stores.base import (
+    BaseTables,
+    Capabilities,
+    Catalog,
+    ForeignTables,
+    RowHistory,
+    StateTables,
+)
 from belvedere.stores.closed import Closed
 from belvedere.stores.memory.base_tables import MemoryBase
 from belvedere.stores.memory.catalog import MemoryCatalog
@@ -41,7 +48,11 @@ class MemoryStore:
         self.catalog: Catalog = MemoryCatalog(point)
         captured = ForeignBase(point, clock) if foreign else None
         self.foreign: ForeignTables | None = captured
-        self.base: BaseTables = captured or MemoryBase(streams, self.rules, point, clock)
+        # with single rows all is told by before-images and delta views, as in most such stores
+        has_history = rows is None and not foreign
+        own = MemoryBase(streams, slots, self.rules, point, clock, has_history)
+        self.base: BaseTables = captured or own
+        self.history: RowHistory | None = own if has_history else None
         self.state: StateTables = (
             MemoryState(slots, self.rules, point)
             if rows is None
@@ -67,4 +78,4 @@ class MemoryStore:
         closed: Any = Closed(self.url)
         if isinstance(self.catalog, MemoryCatalog):
             self.catalog._point = closed
-        self.catalog = self.base = self.state = closed
+        self.catalog = self.base = self.state = self.history = closed
