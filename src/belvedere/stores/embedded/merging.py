@@ -165,8 +165,7 @@ def _rename(
         if start is not None:
             new = (run,) if run else ()
             changed = (*runs[:start], *new, *runs[start + len(wanted.runs) :])
-            key = run_lists.key_of(wanted.table, epoch)
-            transaction.put(key, run_lists.encode(changed))
+            run_lists.put(transaction, wanted.table, epoch, changed)
             found = True
     return found
 

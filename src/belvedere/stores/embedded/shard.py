@@ -235,7 +235,7 @@ class _Prepared:
         self.size = _size(write.keys, write.values) - _size(write.keys, write.before)
 
     def apply(self, transaction: Transaction, epoch: Epoch) -> None:
-        transaction.put(run_lists.key_of(self.table, epoch), run_lists.encode(self.runs))
+        run_lists.put(transaction, self.table, epoch, self.runs)
         run_lists.add_to_count(transaction, self.table, self.records, self.size)
 
 
