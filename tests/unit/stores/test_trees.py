@@ -62,7 +62,7 @@ def filled(path: Path) -> dict[bytes, bytes]:
         b"key %05d" % n: chance.choice([3, 40, 300]) for n in range(400)
     }
     first |= {b"large %d" % n: 9000 + 3000 * n for n in range(4)}
-    second: dict[bytes, int | None] = {key: None for key in list(first)[50:200]}
+    second: dict[bytes, int | None] = dict.fromkeys(list(first)[50:200])
     third: dict[bytes, int | None] = {b"large 2": 5000, b"key 00007": 12}
     return write(path, [first, second, third])
 

@@ -65,7 +65,7 @@ def describe(key: bytes) -> str:
         return f"a row of table {_number(key[:4])}"
     kind, rest = key[4:5], key[5:]
     if kind == b"r":
-        return f"the list of runs of table {_number(rest[:4])} after {_number(rest[4:])}"
+        return f"the list of runs of table {_number(rest[:4])} after {_number(rest[-8:])}"
     if kind == b"s":
         return f"the section {rest.decode(errors='replace')}"
     if kind == b"l":

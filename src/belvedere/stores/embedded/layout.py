@@ -1,8 +1,8 @@
 """The directory of a store: how it is made, brought to a new format, and found again after a crash
 in the middle of either.
 
-    format.json          format version, slot count, the store's id, a checksum of these; it is there
-                         when all parts are
+    format.json          format version, slot count, the store's id, a checksum of these; it is
+                         there when all parts are
     format.json.new      the same, while parts are being made or marked
 
 Format 2 had no ids, and its environments were made when they were first used. Formats 2 and 3 kept

@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from struct import Struct, unpack_from
+from typing import Any
 
 from belvedere.stores.embedded.files import NO_PAGE, PAGE_HEAD, Meta, TreeMeta
 
@@ -171,19 +172,16 @@ class Tree:
                 yield key, value
 
     def _check_order(self, keys: list[bytes], number: int, low: bytes, high: bytes | None) -> None:
-        """That keys rise from the bound on, the first of them may be equal to it."""
-        order = [self._order(key) for key in keys]
-        rising = all(one < other for one, other in pairwise(order[1:]))
+        """That keys rise within bounds; the first of them is the lower bound, which may be equal to
+        the second.
+        """
+        order: list[Any] = [_numeric(key) for key in keys] if self.numbers else keys
+        is_rising = all(one < other for one, other in pairwise(order[1:]))
         if len(order) > 1:
-            rising = rising and (low == b"" or order[0] <= order[1])
-            rising = rising and (high is None or order[-1] < self._order(high))
-        if not rising:
+            is_rising &= not low or order[0] <= order[1]
+            is_rising &= high is None or order[-1] < (_numeric(high) if self.numbers else high)
+        if not is_rising:
             self.report(f"page {number:,} has keys that are out of order")
-
-    def _order(self, key: bytes) -> int | bytes:
-        if not self.numbers:
-            return key
-        return int.from_bytes(key, "little")
 
     def _large(self, number: int, size: int) -> bytes | None:
         """Data that have pages of their own."""
@@ -205,6 +203,10 @@ class Tree:
         return found[PAGE_HEAD.size :]
 
 
+def _numeric(key: bytes) -> int:
+    return int.from_bytes(key, "little")
+
+
 def entries(
     descriptor: int, meta: Meta, report: Report, skip: Skip | None = None
 ) -> Iterator[tuple[bytes, bytes]]:
@@ -220,7 +222,7 @@ def entries(
     released: list[int] = []
     last = 0
     for key, value in free.read():
-        last = int.from_bytes(key, "little")
+        last = _numeric(key)
         released += _free_pages(value, report)
     if last > meta.number or (last < meta.number and free.entries):
         report(f"its list of free pages is of transaction {last:,}, not of {meta.number:,}")
