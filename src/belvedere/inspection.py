@@ -70,16 +70,21 @@ def inspect(url: str | os.PathLike[str]) -> Inspection:
     """
     found = inspect_store(embedded_path(os.fspath(url)))
     names = Names.of(found.catalog)
-    findings = [_finding(part, damage, names) for part in found.parts for damage in part.damages]
+    can_be_opened = all(part.can_be_opened for part in found.parts)
+    findings = [
+        _finding(part, damage, names, can_be_opened)
+        for part in found.parts
+        for damage in part.damages
+    ]
     findings += _unreadable_entries(found)
     if not findings:
         findings += _not_opened(found)
     return Inspection(found.path, found.parts, tuple(findings))
 
 
-def _finding(part: Part, damage: Damage, names: Names) -> Finding:
+def _finding(part: Part, damage: Damage, names: Names, can_be_opened: bool) -> Finding:
     """Runs of views can be made anew; what is in LMDB's files cannot be told apart so well."""
-    is_run = damage.keys is not None and part.name.startswith("slots/")
+    is_run = can_be_opened and part.name.startswith("slots/")
     views = names.users(damage.table) if is_run else ()
     concerns = names.describe(damage.table) if damage.table else ""
     keys = names.keys(damage.table, damage.keys) if damage.keys else ""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import typer
 from rich.console import Console
 from rich.table import Table
@@ -14,6 +16,8 @@ from belvedere.cli.values import to_json
 from belvedere.inspection import Finding, Inspection
 from belvedere.inspection import inspect as read_all
 from belvedere.stores.embedded.inspection import Part
+
+_SHOWN = 5  # of what is damaged in a file
 
 
 def inspect(ctx: typer.Context, json: Json = False) -> None:
@@ -39,10 +43,10 @@ def _show(found: Inspection, out: Console) -> None:
         if part.unnamed:
             names = plural(len(part.unnamed), "file")
             out.print(f"{part.name}: {names} that nothing names; collecting removes them")
-    for finding in found.findings:
-        _show_finding(finding, out)
-    count = plural(len(found.findings), "part") + " damaged"
-    out.print(Text("nothing is damaged", "green") if found.ok else Text(count, "bold red"))
+    for findings in _alike(found.findings):
+        _show_findings(findings, out)
+    if found.ok:
+        out.print(Text("nothing is damaged", "green"))
 
 
 def parts_table(parts: tuple[Part, ...]) -> Table:
@@ -56,9 +60,22 @@ def parts_table(parts: tuple[Part, ...]) -> Table:
     return table
 
 
-def _show_finding(finding: Finding, out: Console) -> None:
-    out.print(Text(f"{finding.file}: {finding.what}", "red"), soft_wrap=True)
-    if finding.concerns:
-        keys = f", keys {finding.keys}" if finding.keys else ""
-        out.print(f"  it is of {finding.concerns}{keys}", soft_wrap=True, markup=False)
-    out.print(f"  what helps: {finding.remedy}", soft_wrap=True, markup=False)
+def _alike(findings: Iterable[Finding]) -> list[list[Finding]]:
+    """Those of one file and one table together."""
+    found: dict[tuple[str, str, str], list[Finding]] = {}
+    for each in findings:
+        found.setdefault((each.file, each.concerns, each.remedy), []).append(each)
+    return list(found.values())
+
+
+def _show_findings(findings: list[Finding], out: Console) -> None:
+    first = findings[0]
+    out.print(Text(first.file, "bold red"), soft_wrap=True)
+    if first.concerns:
+        out.print(f"  of {first.concerns}", soft_wrap=True, markup=False)
+    for each in findings[:_SHOWN]:
+        keys = f"; keys {each.keys}" if each.keys else ""
+        out.print(Text(f"  {each.what}{keys}", "red"), soft_wrap=True)
+    if len(findings) > _SHOWN:
+        out.print(f"  and {len(findings) - _SHOWN:,} more")
+    out.print(f"  what helps: {first.remedy}", soft_wrap=True, markup=False)

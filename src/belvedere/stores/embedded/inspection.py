@@ -52,6 +52,11 @@ class Part:
     unnamed: tuple[str, ...] = ()  # files that nothing names: no damage
     damages: tuple[Damage, ...] = ()
 
+    @property
+    def can_be_opened(self) -> bool:
+        """Whether at most runs are damaged, which are of one table each."""
+        return all(each.keys is not None for each in self.damages)
+
 
 @dataclass(frozen=True, slots=True)
 class StoreInspection:
@@ -104,7 +109,9 @@ def _inspect_part(folder: Path, name: str) -> tuple[_Contents, Part]:
         if not runs.missing or contents.lists == before:
             break
         before = contents.lists  # merged meanwhile, if the lists are others now
-    damages = *contents.damages, *runs.damages
+    # sections in LMDB that its damaged pages have are not told one by one
+    lost = contents.damages and [each for each in runs.damages if each.file == path]
+    damages = *contents.damages, *(each for each in runs.damages if each not in lost)
     return contents, Part(
         name,
         path,
