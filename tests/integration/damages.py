@@ -22,6 +22,7 @@ import belvedere
 from belvedere.database import Database
 from belvedere.epochs.local import LocalRunner
 from belvedere.errors import BelvedereError
+from belvedere.stores.embedded import files, trees
 
 SLOTS, EPOCHS, ROWS = 2, 6, 500
 OLDER = (2, 4)  # epochs after which the directory is copied
@@ -150,15 +151,23 @@ def _flip(made: Made, path: Path, name: str, chance: random.Random) -> str:
     data = bytearray(path.read_bytes())
     if not data:
         return " (empty)"
-    at = _place(data, chance) if name.endswith("data.mdb") else chance.randrange(len(data))
+    at = _place(path, chance) if name.endswith("data.mdb") else chance.randrange(len(data))
     data[at] ^= 1 << chance.randrange(8) if chance.random() < 0.7 else chance.randrange(1, 256)
     path.write_bytes(data)
     return f" at {at}"
 
 
-def _place(data: bytearray, chance: random.Random) -> int:
-    """Mostly where LMDB keeps what holds a page together."""
-    page = 4096 * chance.randrange(len(data) // 4096)
+def _place(path: Path, chance: random.Random) -> int:
+    """Mostly in a page that is in use, and often where LMDB keeps what holds it together."""
+    pages = list(range(path.stat().st_size // 4096))
+    with path.open("rb") as file:
+        meta, used = files.newest_meta(file), dict[int, int]()
+        assert meta is not None
+        for root in (meta.main, meta.free):
+            tree = trees.Tree(file.fileno(), meta, root, print, used, numbers=root is meta.free)
+            assert len(list(tree.read())) == root.entries
+    in_use = [0, 1, *used]
+    page = 4096 * chance.choice(in_use if chance.random() < 0.8 else pages)
     return page + chance.choice(
         [chance.randrange(4096), chance.randrange(16), chance.randrange(200)]
     )

@@ -17,6 +17,9 @@ from zlib import crc32
 _CHECK = Struct("<I")
 CHECK_SIZE = _CHECK.size
 _OURS = b"\0\0\0\0"  # what is neither a row nor the catalog's begins with it
+_SINGLE = (b"mfloors", b"mparts", b"mstore", b"mend")
+_OF_TABLE = (b"mcount", b"mtable", b"mgone")  # and its number
+_BLOCK_KEY, _LIST_KEYS = 9, (13, 15)  # bytes: with a table and an epoch, or a slot and a position
 _SEALED = tuple(_OURS + name for name in (b"mfloors", b"mcount", b"mparts", b"r"))
 
 
@@ -55,6 +58,22 @@ def is_whole(key: bytes, value: bytes) -> bool:
 def is_sealed(key: bytes) -> bool:
     """Whether values under a key have a seal."""
     return key.startswith(_SEALED) or not key.startswith(b"\0")
+
+
+def is_known(key: bytes, rows: bool) -> bool:
+    """Whether something can stand under a key; a flipped byte would make an entry vanish, and
+    another one appear. `rows`: whether there may be rows.
+    """
+    if not key.startswith(b"\0"):
+        return True
+    if not key.startswith(_OURS):
+        return rows
+    name = key[len(_OURS) :]
+    if name.startswith(_OF_TABLE):
+        return any(len(name) == len(start) + 4 for start in _OF_TABLE if name.startswith(start))
+    is_list, is_block = name[:1] == b"r", name[:1] == b"l"
+    numbered = (is_block and len(name) == _BLOCK_KEY) or (is_list and len(name) in _LIST_KEYS)
+    return numbered or name in _SINGLE or name.startswith(b"ssmall-")
 
 
 def describe(key: bytes) -> str:

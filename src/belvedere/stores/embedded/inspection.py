@@ -30,6 +30,7 @@ from belvedere.stores.embedded import (
 )
 from belvedere.stores.embedded.files import DATA
 from belvedere.stores.embedded.run_inspection import Damage, RunList, RunsFound
+from belvedere.stores.embedded.soundness import has_rows_in
 
 _TRIES = 20
 _MAP_SIZE, _MAX_SIZE = 64 << 30, 1 << 40
@@ -207,6 +208,9 @@ class _Contents:
 
     def _add(self, key: bytes, value: bytes) -> None:
         self.entries += 1
+        if not checked.is_known(key, has_rows_in(os.path.dirname(self.file))):
+            self.report(f"there is {checked.describe(key)}, which cannot be")
+            return
         if checked.is_sealed(key):
             if not checked.is_whole(key, value):
                 is_list = key.startswith(run_lists.LIST)

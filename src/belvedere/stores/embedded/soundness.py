@@ -18,6 +18,7 @@ from belvedere.stores.embedded.files import DATA
 
 _MOST_PAGES = 512  # of a tree that is read as a whole: 20,000 small entries take about 40 ms
 _AFTER_LOG, _ROWS, _AFTER_ROWS = b"\0\0\0\0m", b"\0\0\0\1", b"\1"
+_BASE = "base"
 _LOG = b"\0\0\0\0l"
 
 
@@ -25,7 +26,7 @@ def check(folder: str, number: int) -> bool:
     """Raise Damaged if the file in `folder` is not sound as of a transaction, whose pages somebody
     keeps from being used again. False if its meta page is gone, because two others followed.
     """
-    path = os.path.join(folder, DATA)
+    path, has_rows = os.path.join(folder, DATA), has_rows_in(folder)
 
     def damaged(what: str) -> NoReturn:
         raise Damaged(f"{path}: {what}")
@@ -37,9 +38,16 @@ def check(folder: str, number: int) -> bool:
         is_small = meta.main.branches + meta.main.leaves <= _MOST_PAGES
         skip = None if is_small else _is_left_to_readers
         for key, value in trees.entries(file.fileno(), meta, damaged, skip):
+            if not checked.is_known(key, has_rows):
+                damaged(f"there is {checked.describe(key)}, which cannot be")
             if checked.is_sealed(key) and not checked.is_whole(key, value):
                 damaged(f"{checked.describe(key)} is not what was written")
     return True
+
+
+def has_rows_in(folder: str) -> bool:
+    """Whether the LMDB file of a part has rows of tables."""
+    return os.path.basename(folder) == _BASE
 
 
 def _is_left_to_readers(low: bytes, high: bytes | None) -> bool:
