@@ -142,7 +142,7 @@ def damage(made: Made, target: Path, chance: random.Random) -> str:
     shutil.rmtree(target, ignore_errors=True)
     shutil.copytree(made.db, target)
     names = sorted(str(p.relative_to(target)) for p in target.rglob("*") if p.is_file())
-    weights = [6 if name.endswith(("data.mdb", ".run")) else 1 for name in names]
+    weights = [15 if "data" in name else 3 if name.endswith(".run") else 1 for name in names]
     name, kind = chance.choices(names, weights)[0], chance.choice(KINDS)
     return f"{kind} {name}{_DAMAGES[kind](made, target / name, name, chance)}"
 

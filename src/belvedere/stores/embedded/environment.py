@@ -238,11 +238,15 @@ class Environment:
 
     def _check_sound(self, opened: Any) -> None:
         """Before anything but the meta pages is read through LMDB."""
-        for _ in range(_TRIES):
-            with opened.begin() as transaction:  # its pages stay until it ends
-                if soundness.check(self.path, transaction.id()):
-                    return
-        raise Damaged(f"{self.path} has no meta page of its last transaction")
+        try:
+            for _ in range(_TRIES):
+                with opened.begin() as transaction:  # its pages stay until it ends
+                    if soundness.check(self.path, transaction.id()):
+                        return
+            raise Damaged(f"{self.path} has no meta page of its last transaction")
+        except BaseException:  # whatever it was, nobody gets it, so nobody would close it
+            opened.close()
+            raise
 
     def _open_lmdb(self, **options: Any) -> Any:
         return lmdb.open(

@@ -34,7 +34,7 @@ from belvedere.stores.embedded.soundness import has_rows_in
 
 _TRIES = 20
 _MAP_SIZE, _MAX_SIZE = 64 << 30, 1 << 40
-_LOG, _META = b"\0\0\0\0l", b"\0\0\0\0m"
+_LOG, _END = b"\0\0\0\0l", b"\0\0\0\0mend"
 _FIRST_TABLE, _CATALOG = b"\0\0\0\1", b"\1"
 
 
@@ -179,7 +179,7 @@ class _Contents:
     lists: list[RunList] = field(default_factory=list)
     sections: dict[str, bytes] = field(default_factory=dict)
     catalog: dict[str, bytes] = field(default_factory=dict)
-    small: dict[bytes, bytes] = field(default_factory=dict)  # the store's own, except of the above
+    end: dict[bytes, bytes] = field(default_factory=dict)  # of the log, as it is kept
     _log: list[tuple[int, int]] = field(default_factory=list)  # where stretches begin and end
 
     def report(self, what: str, table: int = 0) -> None:
@@ -210,34 +210,33 @@ class _Contents:
         self.entries += 1
         if not checked.is_known(key, has_rows_in(os.path.dirname(self.file))):
             self.report(f"there is {checked.describe(key)}, which cannot be")
-            return
-        if checked.is_sealed(key):
-            if not checked.is_whole(key, value):
-                is_list = key.startswith(run_lists.LIST)
-                table = int.from_bytes(key[5:9], "big") if is_list else 0
-                self.report(f"{checked.describe(key)} is not what was written", table)
-                return
-            content = checked.opened(key, value)
-            if key >= _CATALOG:
-                self.catalog[key.decode(errors="replace")] = content
-            elif key.startswith(run_lists.LIST):
-                table, number = int.from_bytes(key[5:9], "big"), int.from_bytes(key[-8:], "big")
-                self.lists.append(RunList(table, number, content))
-                return
-        if key.startswith(_LOG):
-            self._add_block(int.from_bytes(key[len(_LOG) :], "big"), key, value)
+        elif not checked.is_sealed(key):
+            self._add_known(key, value)
+        elif checked.is_whole(key, value):
+            self._add_known(key, value if key == _END else checked.opened(key, value))
+        else:
+            table = _table(key) if key.startswith(run_lists.LIST) else 0
+            self.report(f"{checked.describe(key)} is not what was written", table)
+
+    def _add_known(self, key: bytes, value: bytes) -> None:
+        """A value without its seal."""
+        if key >= _CATALOG:
+            self.catalog[key.decode(errors="replace")] = value
+        elif key >= _FIRST_TABLE:
+            self.rows += 1
+        elif key.startswith(run_lists.LIST):
+            self.lists.append(RunList(_table(key), int.from_bytes(key[-8:], "big"), value))
         elif key.startswith(run_lists.SECTION):
             self.sections[key[len(run_lists.SECTION) :].decode(errors="replace")] = value
-        elif key.startswith(_META):
-            self.small[key] = value
-        elif _FIRST_TABLE <= key < _CATALOG:
-            self.rows += 1
+        elif key.startswith(_LOG):
+            self._add_block(int.from_bytes(key[len(_LOG) :], "big"), key, value)
+        elif key == _END:
+            self.end = {key: value}
 
     def _add_block(self, start: int, key: bytes, value: bytes) -> None:
         self.blocks += 1
-        content = checked.opened(key, value) if checked.is_sealed(key) else value
         try:
-            end = start + sum(len(block.columns[0]) for block in blocks.decode_all(content))
+            end = start + sum(len(block.columns[0]) for block in blocks.decode_all(value))
         except (Damaged, pa.ArrowInvalid) as error:
             self.report(f"{checked.describe(key)} cannot be read ({error})")
             return
@@ -248,7 +247,7 @@ class _Contents:
 
     def _check_log(self) -> None:
         """That blocks stand one behind the other from the trim point to the end."""
-        end, trimmed = log.ends(self.small)
+        end, trimmed = log.ends(self.end)
         at = trimmed
         for start, stop in self._log:
             if start != at:
@@ -256,3 +255,7 @@ class _Contents:
             at = stop
         if at != end:
             self.report(f"the log ends at {at:,}, and should at {end:,}")
+
+
+def _table(key: bytes) -> int:
+    return int.from_bytes(key[5:9], "big")

@@ -83,6 +83,7 @@ class UnlockedEnvironment(ReadingEnvironment):
                     return
             except Damaged:
                 if opened.info()["last_txnid"] <= number + _KEPT:
+                    opened.close()
                     raise
         # a writer was in the way each time: whoever reads will look for himself
 

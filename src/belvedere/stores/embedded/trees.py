@@ -34,6 +34,8 @@ _PAGES, _PAGES_AT = Struct("<I"), 12  # of large data, in their first page's hea
 _BRANCH, _LEAF, _OVERFLOW = 1, 2, 4  # kinds of pages
 _LARGE = 1  # a node whose data are pages of their own
 _FIRST_PAGE = 2  # behind the meta pages
+# key; child or size of the data; where data begin, minus that if there is only their page; end
+Node = tuple[bytes, int, int, int]
 _MOST_DEPTH = 32  # LMDB's own limit
 
 
@@ -87,9 +89,9 @@ class Tree:
         if kind == _LEAF:
             yield from self._leaf(page, number, nodes, low, high)
             return
-        keys = [low, *(key for key, _, _ in nodes[1:])]
+        keys = [low, *(key for key, *_ in nodes[1:])]
         self._check_order(keys, number, low, high)
-        for place, (_, child, _) in enumerate(nodes):
+        for place, (_, child, *_) in enumerate(nodes):
             behind = keys[place + 1] if place + 1 < len(keys) else high
             if self.skip is not None and depth == 2 and self.skip(keys[place], behind):
                 self.skipped = True
@@ -122,33 +124,19 @@ class Tree:
         self.used[number] = count
         return True
 
-    def _nodes(self, page: bytes, number: int, kind: int) -> list[tuple[bytes, int, int]]:
-        """Of each node its key, its data's size or its child, and where data begin (minus 1 if they
-        have pages of their own).
+    def _nodes(self, page: bytes, number: int, kind: int) -> list[Node]:
+        """The nodes of a page, if they fill it from where it says to its end, one behind the other
+        in whatever order; else none.
         """
-        size = len(page)
         _, _, _, lower, upper = PAGE_HEAD.unpack_from(page)
         count = (lower - PAGE_HEAD.size) // 2
         offsets = unpack_from(f"<{count}H", page, PAGE_HEAD.size)
-        found: list[tuple[bytes, int, int]] = []
-        ends = {upper}
-        for start in offsets:
-            if start + _NODE.size > size:
-                break
-            low, high, flags, length = _NODE.unpack_from(page, start)
-            data = start + _NODE.size + length
-            key = page[start + _NODE.size : data]
-            if kind == _BRANCH:
-                found.append((key, low | high << 16 | flags << 32, data))
-                end = data
-            elif flags & ~_LARGE:
-                break
-            else:
-                found.append((key, low | high << 16, -data if flags else data))
-                end = data + (_NUMBER.size if flags else low | high << 16)
-            ends.add(end + (end & 1))
-        starts = {*offsets, size}
-        if len(found) < max(count, 1) or len(starts) != count + 1 or starts != ends:
+        inside = len(page) - _NODE.size
+        read = _branch_node if kind == _BRANCH else _leaf_node
+        found = [read(page, start) for start in offsets if start <= inside]
+        starts = {*offsets, len(page)}
+        ends = {upper, *(end + (end & 1) for _, _, _, end in found)}
+        if not count or len(starts) != count + 1 or starts != ends:
             self.report(f"page {number:,} has nodes that are not what was written")
             return []
         return found
@@ -157,13 +145,13 @@ class Tree:
         self,
         page: bytes,
         number: int,
-        nodes: list[tuple[bytes, int, int]],
+        nodes: list[Node],
         low: bytes,
         high: bytes | None,
     ) -> Iterator[tuple[bytes, bytes]]:
-        self._check_order([low, *(key for key, _, _ in nodes)], number, low, high)
+        self._check_order([low, *(key for key, *_ in nodes)], number, low, high)
         self.entries += len(nodes)
-        for key, size, data in nodes:
+        for key, size, data, _ in nodes:
             if data >= 0:
                 yield key, page[data : data + size]
                 continue
@@ -201,6 +189,21 @@ class Tree:
         self.used[number] = pages  # a value that became smaller keeps its pages
         self.kinds[_OVERFLOW] += pages
         return found[PAGE_HEAD.size :]
+
+
+def _branch_node(page: bytes, start: int) -> Node:
+    low, high, more, length = _NODE.unpack_from(page, start)
+    end = start + _NODE.size + length
+    return page[start + _NODE.size : end], low | high << 16 | more << 32, 0, end
+
+
+def _leaf_node(page: bytes, start: int) -> Node:
+    low, high, flags, length = _NODE.unpack_from(page, start)
+    data = start + _NODE.size + length
+    key, size = page[start + _NODE.size : data], low | high << 16
+    if flags == _LARGE:
+        return key, size, -data, data + _NUMBER.size
+    return key, size, data, data + size if not flags else 0  # other flags: no end fits
 
 
 def _numeric(key: bytes) -> int:
