@@ -15,6 +15,7 @@ import shutil
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -116,9 +117,9 @@ def reads(db: Database) -> dict[str, Callable[[], Any]]:
     """Everything that can be asked."""
     found: dict[str, Callable[[], Any]] = {}
     for name in TABLES:
-        found[f"scan {name}"] = lambda name=name: list(db.table(name).scan())
+        found[f"scan {name}"] = partial(_scan_table, db, name)
     for name in VIEWS:
-        found[f"scan {name}"] = lambda name=name: sorted(map(repr, db.view(name).scan()))
+        found[f"scan {name}"] = partial(_scan_view, db, name)
     found["get orders"] = lambda: [db.table("orders").get(f"o{i}") for i in range(0, ROWS, 9)]
     found["get totals"] = lambda: [db.view("totals").get(f"r{i}") for i in range(6)]
     found["get named"] = lambda: [db.view("named").get(f"o{i}") for i in range(0, ROWS, 9)]
@@ -128,6 +129,15 @@ def reads(db: Database) -> dict[str, Callable[[], Any]]:
         db.sql("SELECT region, sum(total) AS s FROM totals GROUP BY region ORDER BY 1").to_pylist(),
     )
     return found
+
+
+def _scan_table(db: Database, name: str) -> list[dict[str, Any]]:
+    return list(db.table(name).scan())
+
+
+def _scan_view(db: Database, name: str) -> list[str]:
+    """Bags have no order."""
+    return sorted(map(repr, db.view(name).scan()))
 
 
 def answers(db: Database) -> Answers:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from belvedere.errors import StoreError
 from belvedere.stores.embedded import checked, files, trees
 
 KEYS = st.binary(min_size=1, max_size=40) | st.integers(0, 400).map(lambda n: b"k%d" % n)
@@ -83,7 +84,7 @@ def test_a_flipped_byte_is_found_or_changes_nothing(tmp_path: Path) -> None:
         try:
             files.check_whole(str(data.parent))
             entries = read(data.parent, found)
-        except files.StoreError:
+        except StoreError:
             noticed += 1
             continue
         broken = [key for key, value in entries.items() if not checked.is_whole(key, value)]
