@@ -87,8 +87,8 @@ def _put(
         epoch, data = run_lists.of_table(transaction, table)[-1]
         for name, section in writer.small.items():
             run_lists.put_section(transaction, name, section)
-        runs = run_lists.encode((run, *run_lists.decode(data, f"table {table}")))
-        transaction.put(run_lists.key_of(table, epoch), runs)
+        runs = run, *run_lists.decode(data, f"table {table}")
+        run_lists.put(transaction, table, epoch, runs)
 
     place.environment.write(body)
 

@@ -6,15 +6,18 @@ import json
 import multiprocessing
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import lmdb
 import pytest
+from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
+import belvedere
 from belvedere.cli.app import app
-from belvedere.errors import BelvedereError, Damaged, StoreError
+from belvedere.errors import BelvedereError, Damaged, PipelineError, StoreError
 from belvedere.inspection import Inspection, inspect
 from belvedere.stores.embedded import checked, run_lists
 from tests.formats.test_formats import KEPT, unpacked
@@ -58,6 +61,15 @@ def keys(folder: Path, start: bytes) -> list[bytes]:
         return [key for key, _ in t.cursor() if key.startswith(start)]
 
 
+def flip_sections(folder: Path, chosen: Callable[[int], bool]) -> None:
+    """A bit in each small section of some tables."""
+    with lmdb.open(str(folder), map_size=1 << 26) as environment, environment.begin() as t:
+        sections = [item for item in t.cursor() if item[0].startswith(run_lists.SECTION)]
+    for key, value in sections:
+        if chosen(int.from_bytes(value[4:8], "little")):
+            change(folder, key, value[:100] + bytes([value[100] ^ 1]) + value[101:])
+
+
 def whats(found: Inspection) -> list[str]:
     return [finding.what for finding in found.findings]
 
@@ -95,6 +107,24 @@ def test_a_damaged_run_is_named_with_its_view_and_built_anew(made: Made, path: P
         assert db.inspect().ok
 
 
+@pytest.mark.slow
+def test_a_view_that_cannot_be_read_is_not_verified_and_what_helps_is_said(
+    made: Made, path: Path, spark: SparkSession
+) -> None:
+    with opened(path) as db:
+        db.catch_up()
+        table = db.state().view("totals").planned.sink.table
+    for slot in ("000", "001"):
+        flip_sections(path / "slots" / slot, lambda number: number == table)
+    with belvedere.open(path, spark=spark) as db:
+        for call in (db.verify, db.repair):
+            with pytest.raises(PipelineError, match="belvedere rebuild totals builds it anew"):
+                call("totals")
+        db.rebuild("totals")
+        db.catch_up()
+        assert db.verify("totals").ok
+
+
 @pytest.mark.parametrize("slot", ["000", "001"])
 def test_whatever_section_is_damaged_the_views_that_it_belongs_to_can_be_built_anew(
     made: Made, path: Path, slot: str
@@ -103,11 +133,7 @@ def test_whatever_section_is_damaged_the_views_that_it_belongs_to_can_be_built_a
     folder = path / "slots" / slot
     with opened(path) as db:
         deltas = {table.delta for table in db.state().tables.values()}
-    with lmdb.open(str(folder), map_size=1 << 26) as environment, environment.begin() as t:
-        sections = [item for item in t.cursor() if item[0].startswith(run_lists.SECTION)]
-    for key, value in sections:
-        if int.from_bytes(value[4:8], "little") not in deltas:
-            change(folder, key, value[:100] + bytes([value[100] ^ 1]) + value[101:])
+    flip_sections(folder, lambda table: table not in deltas)
     with opened(path) as db:
         found = db.inspect()
         assert len(found.findings) > 10
