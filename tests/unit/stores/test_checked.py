@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from pathlib import Path
 
 import lmdb
@@ -11,7 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from belvedere.errors import Damaged, StoreError
-from belvedere.stores.embedded import EmbeddedStore, checked, layout, run_lists, soundness
+from belvedere.stores.embedded import (
+    EmbeddedStore,
+    checked,
+    layout,
+    open_cached,
+    run_lists,
+    soundness,
+)
 from belvedere.stores.embedded.checked import Broken
 
 KEYS, VALUES = st.binary(min_size=1, max_size=20), st.binary(max_size=40)
@@ -124,6 +132,25 @@ def test_an_entry_of_the_catalog_is_named(tmp_path: Path) -> None:
     replace(tmp_path / "db" / "catalog", b"a definition", b"a definitiox")
     with pytest.raises(Damaged, match=r"catalog/data\.mdb: the entry view/3 is not what"):
         EmbeddedStore.open(tmp_path / "db")
+
+
+def test_a_damaged_store_is_refused_by_workers_too(tmp_path: Path) -> None:
+    """Who opens it for a task held a lock that closing it again waits for."""
+    with EmbeddedStore.open(tmp_path / "db", slots=1) as store:
+        store.catalog.transact(lambda t: t.put("view/3", b"a definition"))
+    replace(tmp_path / "db" / "catalog", b"a definition", b"a definitiox")
+    refused: list[Damaged] = []
+
+    def work() -> None:
+        try:
+            open_cached(tmp_path / "db")
+        except Damaged as error:
+            refused.append(error)
+
+    worker = threading.Thread(target=work, daemon=True)
+    worker.start()
+    worker.join(60)
+    assert len(refused) == 1
 
 
 @pytest.mark.parametrize(
