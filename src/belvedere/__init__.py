@@ -27,7 +27,8 @@ How the code is laid out, in the order in which data flows:
     stores/       plug-ins: base (the contract), memory (the specification), embedded, hbase
     statements/   one module per kind of SQL statement
     cost/         what a view would cost
-    database.py, table.py, view.py, result.py, prepared.py, preview.py, status.py, table_status.py
+    database.py, table.py, view.py, result.py, prepared.py, preview.py, status.py, table_status.py,
+    inspection.py
                   what users hold in their hands
     cli/, bench/  the command line, the benchmark
     errors.py, types.py, processes.py, libraries.py, waiting.py

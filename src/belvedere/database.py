@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from belvedere.epochs.handle import Pipeline
     from belvedere.epochs.settings import Settings
     from belvedere.epochs.verify import Verification
+    from belvedere.inspection import Inspection
     from belvedere.prepared import PreparedStatements
     from belvedere.result import Result
     from belvedere.spark.runner import SparkRunner
@@ -266,6 +267,21 @@ class Database:
 
         name = _name("view", view)
         return repair(self._coordinator(Settings()), self.spark, name)
+
+    def rebuild(self, *views: str) -> tuple[str, ...]:
+        """Drop views and build them anew from their tables; so are all views that share something
+        with them. For views whose own state is damaged. They can be read again when `catch_up()`
+        or a pipeline has built them; returns which.
+        """
+        from belvedere.catalog.views import rebuild_views
+
+        return rebuild_views(self.store, [_name("view", view) for view in views])
+
+    def inspect(self) -> Inspection:
+        """Read everything in the database's directory and say what is damaged."""
+        from belvedere.inspection import inspect
+
+        return inspect(self.store.url)
 
     def verify_base(self, table: str) -> BaseVerification:
         """Compare our picture of a foreign table with the table itself; catches up before."""

@@ -95,7 +95,8 @@ class Damaged(StoreError):
     def __init__(self, what: str) -> None:
         self.what = what
         super().__init__(
-            f"{what}: the store is damaged there. Restore the whole directory from one backup"
+            f"{what}: the store is damaged there. Restore the whole directory from one backup, or"
+            " see what belvedere inspect advises"
         )
 
 

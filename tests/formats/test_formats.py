@@ -16,6 +16,7 @@ import belvedere
 from belvedere.database import Database
 from belvedere.epochs.local import LocalRunner
 from belvedere.errors import StoreError
+from belvedere.inspection import inspect
 from belvedere.stores.embedded import older_slots
 from belvedere.stores.embedded.layout import FORMAT
 from tests.formats.make import VIEWS, change, fill
@@ -101,6 +102,42 @@ def test_who_is_killed_while_a_database_is_brought_to_this_format_loses_nothing(
         db.catch_up()
         check(db)
     assert runs
+
+
+_KILLED_WHILE_SEALING = """
+import os, signal, sys
+import belvedere
+from belvedere.stores.embedded import older_values
+change, left = older_values._change, int(sys.argv[2])
+def killed(path, seal):
+    global left
+    left -= 1
+    def inside(transaction):
+        seal(transaction)
+        if left < 0 and sys.argv[3] == "inside":
+            os.kill(os.getpid(), signal.SIGKILL)
+    change(path, inside)
+    if left < 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+older_values._change = killed
+belvedere.open(sys.argv[1])
+"""
+
+
+@pytest.mark.parametrize("archive", KEPT, ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    ("parts", "where"), [(0, "inside"), (0, "after"), (1, "after"), (2, "inside")]
+)
+def test_who_is_killed_while_values_get_checksums_loses_nothing(
+    archive: Path, tmp_path: Path, parts: int, where: str
+) -> None:
+    path = unpacked(archive, tmp_path / "db")
+    command = [sys.executable, "-c", _KILLED_WHILE_SEALING, str(path), str(parts), where]
+    assert subprocess.run(command, check=False).returncode == -9
+    with opened(path) as db:
+        db.catch_up()
+        check(db)
+    assert inspect(path).ok
 
 
 def _hold(path: Path, ready: object, done: object) -> None:

@@ -1,7 +1,5 @@
-"""Flipped bytes: whatever is raised says that the store is damaged, never in the words of what
-happened to read them.
-
-Children do the reading, because there are no checksums: what LMDB makes of its own pages is LMDB's.
+"""Flipped bytes in many values at once: whatever is raised says that the store is damaged, never in
+the words of what happened to read them.
 """
 
 from __future__ import annotations
@@ -19,6 +17,7 @@ import pytest
 import belvedere
 from belvedere.epochs.local import LocalRunner
 from belvedere.errors import Damaged
+from belvedere.stores.embedded import run_lists
 
 PARTS = ("base", "catalog", "slots/000")
 READER = """
@@ -115,14 +114,14 @@ def test_what_is_damaged_is_named(whole: Path, tmp_path: Path) -> None:
             ):
                 read()
     shutil.copytree(whole, tmp_path / "other")
-    data = tmp_path / "other" / "slots" / "000" / "data.mdb"
-    data.write_bytes(data.read_bytes().replace(b"name", b"na\xffe"))
-    with belvedere.open(tmp_path / "other") as db, pytest.raises(Damaged, match=r"^view r: "):
+    slot = tmp_path / "other" / "slots" / "000"
+    with lmdb.open(str(slot), map_size=1 << 26) as environment, environment.begin(write=True) as t:
+        for key, value in list(t.cursor()):
+            if key.startswith(run_lists.SECTION):
+                t.put(key, value.replace(b"name", b"na\xffe"))
+    with belvedere.open(tmp_path / "other") as db, pytest.raises(Damaged, match=r"^view r: small-"):
         db.view("r").to_arrow()
     data = tmp_path / "other" / "catalog" / "data.mdb"
     data.write_bytes(data.read_bytes().replace(b'"schema"', b'"schemo"'))
-    with (
-        belvedere.open(tmp_path / "other") as db,
-        pytest.raises(Damaged, match="the definition of a table in the catalog"),
-    ):
-        db.table("t")
+    with pytest.raises(Damaged, match=r"catalog/data\.mdb: the entry table/\d is not what was"):
+        belvedere.open(tmp_path / "other")

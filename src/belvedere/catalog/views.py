@@ -20,9 +20,12 @@ from belvedere.catalog.layout import Name
 from belvedere.catalog.state import CatalogState, bump, new_id, read_head, read_state
 from belvedere.catalog.tables import check_free
 from belvedere.errors import CatalogError
+from belvedere.graph import error_table
 from belvedere.sql.planned import TableInfo, ViewInfo
 from belvedere.stores.base import CatalogTransaction, Store
 from belvedere.types import Epoch
+
+Sight = tuple[list[TableInfo], list[ViewInfo]]
 
 
 def create_view(
@@ -78,9 +81,7 @@ def _request(t: CatalogTransaction, view: ViewDefinition, version: int) -> bool:
     return True
 
 
-def _in_sight(
-    t: CatalogTransaction, select: str, name: str
-) -> tuple[list[TableInfo], list[ViewInfo]]:
+def _in_sight(t: CatalogTransaction, select: str, name: str) -> Sight:
     """The tables and views that a SELECT refers to, and what these views refer to: other
     definitions are not read.
     """
@@ -165,6 +166,61 @@ def drop_view(store: Store, name: str, if_exists: bool = False) -> bool:
         return True
 
     return store.catalog.transact(body)
+
+
+def rebuild_views(store: Store, names: Sequence[str]) -> tuple[str, ...]:
+    """Drop views and request them again, in one transaction; returns which.
+
+    So must all views that share what they keep: a view that comes later would share it again. What
+    they kept is not read any more, so it may be damaged.
+    """
+    from belvedere.sql.planner import plan_view
+
+    def look(t: CatalogTransaction) -> tuple[CatalogState, list[tuple[ViewDefinition, Sight]]]:
+        state = read_state(t)
+        found = _sharing(state, names)
+        return state, [(view, _in_sight(t, view.select, view.name)) for view in found]
+
+    while True:
+        state, found = store.catalog.read(look)
+        new = []
+        for view, sight in found:
+            planned = plan_view(view.select, view.key, *sight, store.capabilities.longest_key)
+            again = replace(view, planned=planned, created=time.time(), bound=False)
+            new.append(again)
+        if store.catalog.transact(partial(_request_again, views=new, version=state.head.version)):
+            return tuple(view.name for view in new)
+
+
+def _sharing(state: CatalogState, names: Sequence[str]) -> list[ViewDefinition]:
+    """Views as they are wanted now, and all that share something that is kept with one of them."""
+    wanted = {view.id for name in names for view in _versions(state, state.view(name).name)}
+    views = state.definitions()
+    kept = {view.id: {n.id for n in view.nodes if n.stateful or error_table(n)} for view in views}
+    lost = {node for view in wanted for node in kept[view]}
+    concerned = {view.name for view in views if view.id in wanted or kept[view.id] & lost}
+    return [_versions(state, name)[-1] for name in sorted(concerned)]
+
+
+def _versions(state: CatalogState, name: str) -> list[ViewDefinition]:
+    """What is read under a name, then what will replace it."""
+    found = [state.views.get(name.lower()), state.building.get(name.lower())]
+    return [view for view in found if view is not None]
+
+
+def _request_again(t: CatalogTransaction, views: Iterable[ViewDefinition], version: int) -> bool:
+    if read_head(t).version != version:
+        return False
+    for view in views:
+        entry = layout.NAMES.get(t, view.name.lower())
+        for old in filter(None, (entry.id, entry.next) if entry else ()):
+            _mark_dropped(t, old)
+        numbered = replace(view, id=new_id(t))
+        layout.VIEWS.put(t, numbered.id, numbered)
+        layout.STATUS.put(t, numbered.id, ViewStatus(REQUESTED))
+        layout.NAMES.put(t, view.name.lower(), Name("view", numbered.id))
+    bump(t)
+    return True
 
 
 def make_live(t: CatalogTransaction, views: Iterable[int], epoch: Epoch) -> None:

@@ -183,6 +183,20 @@ COMMANDS = (
         ),
     ),
     Listed(
+        "inspect",
+        "inspect",
+        KEEP,
+        "Read everything in the directory and say what is damaged.",
+        ("belvedere --db shop inspect", "belvedere --db shop inspect --json"),
+    ),
+    Listed(
+        "rebuild",
+        "rebuild",
+        KEEP,
+        "Build views anew from their tables.",
+        ("belvedere --db shop rebuild revenue", "belvedere --db shop rebuild revenue by_customer"),
+    ),
+    Listed(
         "metrics",
         "metrics",
         KEEP,

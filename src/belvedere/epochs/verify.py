@@ -11,6 +11,7 @@ them in an order of its own.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 TOLERANCE = 1e-9
 SHOWN = 1000
+_OURS = re.compile(r"^belvedere\.errors\.\w+: (.+?)\.?$", re.MULTILINE)  # of a task, in its report
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,21 @@ def verify(store: Store, spark: SparkSession, name: str) -> Verification:
 
 
 def compare(cut: Cut, spark: SparkSession, view: ViewDefinition) -> Verification:
+    from pyspark.errors import PySparkException
+
+    try:
+        return _compare(cut, spark, view)
+    except PySparkException as error:
+        ours = _OURS.search(str(error))
+        if ours is None:
+            raise
+        raise PipelineError(
+            f"view {view.name} is not verified: {ours[1]}. If only what the view keeps is damaged,"
+            f" belvedere rebuild {view.name} builds it anew"
+        ) from error
+
+
+def _compare(cut: Cut, spark: SparkSession, view: ViewDefinition) -> Verification:
     expected = recomputed(cut, spark, view)
     found = view_frame(cut.store, spark, view, cut.epoch)
     # whatever the view calls them

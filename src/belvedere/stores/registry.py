@@ -91,6 +91,14 @@ def exists(url: str) -> bool:
     return plugin.exists(rest)
 
 
+def embedded_path(url: str) -> str:
+    """The directory of an embedded store; other stores have none."""
+    plugin, rest = _found(url)
+    if plugin is not _plugins["belvedere"]:
+        raise StoreError(f"{url} keeps no files of ours: there is nothing to look at")
+    return rest
+
+
 def _found(url: str) -> tuple[Plugin, str]:
     match = _SCHEME.match(url)
     if match is None:

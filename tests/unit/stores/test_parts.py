@@ -87,7 +87,7 @@ def test_a_file_may_be_short_of_pages_that_nobody_uses(tmp_path: Path) -> None:
 
         store.base._environment.write(take_and_free)  # type: ignore[attr-defined]
         with data.open("rb") as file:
-            meta = files._newest_meta(file)
+            meta = files.newest_meta(file)
         assert meta is not None
         needed = (meta.last_page + 1) * meta.page_size
         assert data.stat().st_size < needed

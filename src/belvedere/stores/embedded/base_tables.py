@@ -25,6 +25,7 @@ from belvedere.stores.embedded.settling import Settling
 from belvedere.types import Position, Vector
 
 _LARGEST_BLOCK = 128 << 20  # bytes of a log block with more than one operation
+_LOOKED_UP = 64  # rows at a time whose sizes are looked up
 _WHEN_FULL = 0.5  # seconds of removing between two tries of a write that found no room
 # Operations that may wait in the log: a read has to look at all of them. Writers that have written
 # so many, and nobody else has settled them, do it themselves.
@@ -77,18 +78,32 @@ class EmbeddedBase:
                 part.check(transaction, known)
             if not written:
                 return 0
-            self._check_replaced(transaction, written)
             return log.append(transaction, value, written, self._catalog())
 
+        self._check_replaced(operations)
         written = [(part.table, part.rows) for part in parts if part.rows]
         value = _joined([part.block for part in parts if part.rows])
         return self._write(body, sum(rows for _, rows in written), len(value))
 
-    def _check_replaced(self, transaction: Transaction, written: Sequence[log.Written]) -> None:
-        """An epoch that takes these operations reads the rows before them."""
-        row_size = settling.row_size(transaction, self._slots)
-        rows = sum(rows for _, rows in written)
-        if rows > 1 and sum(n * row_size(table) for table, n in written) > _LARGEST_BLOCK:
+    def _check_replaced(self, operations: Sequence[Operations]) -> None:
+        """An epoch that takes these operations reads the rows before them. How large they are is
+        looked up only if rows of these tables are large.
+        """
+
+        def about(transaction: Transaction) -> int:
+            row_size = settling.row_size(transaction, self._slots)
+            return sum(len(part.keys) * row_size(part.table) for part in operations)
+
+        rows = sum(len(part.keys) for part in operations)
+        if rows < 2 or self._environment.read(about) <= _LARGEST_BLOCK:
+            return
+        size = 0
+        with self.snapshot() as snapshot:
+            for part in operations:
+                for start in range(0, len(part.keys), _LOOKED_UP):
+                    some = part.keys.slice(start, _LOOKED_UP)
+                    size += snapshot.get_many(part.table, some).nbytes
+        if size > _LARGEST_BLOCK:
             raise _too_large(f"{rows:,} operations with the rows that they replace")
 
     def put_one(

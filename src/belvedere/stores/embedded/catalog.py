@@ -1,4 +1,6 @@
-"""The catalog: one small LMDB environment, so one transaction decides (rule R4)."""
+"""The catalog: one small LMDB environment, so one transaction decides (rule R4). Its values are
+sealed (`checked.py`).
+"""
 
 from __future__ import annotations
 
@@ -8,6 +10,7 @@ from typing import TypeVar
 from belvedere.errors import SchemaError, StoreError
 from belvedere.stores.base import CatalogTransaction
 from belvedere.stores.embedded import parts
+from belvedere.stores.embedded.checked import opened, seal
 from belvedere.stores.embedded.environment import Environment, Transaction
 
 T = TypeVar("T")
@@ -25,13 +28,17 @@ def _encoded(key: str) -> bytes:
     return encoded
 
 
+def _opened(key: bytes, transaction: Transaction) -> bytes | None:
+    stored = transaction.get(key)
+    return None if stored is None else opened(key, stored)
+
+
 class _Reading:
     def __init__(self, transaction: Transaction) -> None:
         self._transaction = transaction
 
     def get(self, key: str) -> bytes | None:
-        value: bytes | None = self._transaction.get(_encoded(key))
-        return value
+        return _opened(_encoded(key), self._transaction)
 
     def scan(self, prefix: str) -> list[tuple[str, bytes]]:
         start = prefix.encode() or _FIRST
@@ -41,7 +48,7 @@ class _Reading:
             for key, value in cursor.iternext():
                 if not key.startswith(prefix.encode()):
                     break
-                found.append((key.decode(), value))
+                found.append((key.decode(), opened(key, value)))
         return found
 
     def put(self, key: str, value: bytes) -> None:
@@ -56,7 +63,8 @@ class _Writing(_Reading):
 
     def put(self, key: str, value: bytes) -> None:
         self.wrote = True
-        self._transaction.put(_encoded(key), value)
+        encoded = _encoded(key)
+        self._transaction.put(encoded, seal(encoded, value))
 
     def delete(self, key: str) -> None:
         self.wrote |= self._transaction.delete(_encoded(key))
@@ -81,10 +89,8 @@ class EmbeddedCatalog:
         return self._environment.read(lambda transaction: body(_Reading(transaction)))
 
     def get_one(self, key: str) -> bytes | None:
-        value: bytes | None = self._environment.read(
-            lambda transaction: transaction.get(key.encode())
-        )
-        return value
+        encoded = key.encode()
+        return self._environment.read(lambda transaction: _opened(encoded, transaction))
 
     def mark(self) -> int:
         return self._environment.mark()

@@ -17,6 +17,7 @@ from time import monotonic
 from belvedere.errors import Dropped
 from belvedere.stores.base import TableId
 from belvedere.stores.embedded import records
+from belvedere.stores.embedded.checked import opened, seal
 from belvedere.stores.embedded.environment import Transaction
 
 TABLE = b"\0\0\0\0mtable"
@@ -25,9 +26,20 @@ _GONE = b"\0\0\0\0mgone"
 _ROWS_PER_STEP = 10_000
 
 
+def table_entry(transaction: Transaction, table: TableId) -> bytes:
+    """What is noted of a table; nothing if it was never written."""
+    key = TABLE + table.to_bytes(4, "big")
+    stored = transaction.get(key)
+    return opened(key, bytes(stored)) if stored else b""
+
+
+def put_table_entry(transaction: Transaction, table: TableId, value: bytes) -> None:
+    key = TABLE + table.to_bytes(4, "big")
+    transaction.put(key, seal(key, value))
+
+
 def is_dead(transaction: Transaction, table: TableId) -> bool:
-    found: bytes | None = transaction.get(TABLE + table.to_bytes(4, "big"))
-    return found == _DEAD
+    return table_entry(transaction, table) == _DEAD
 
 
 def check_alive(transaction: Transaction, table: TableId) -> None:
@@ -42,21 +54,21 @@ def dead_tables(transaction: Transaction) -> frozenset[TableId]:
             for key, value in cursor.iternext():
                 if not key.startswith(TABLE):
                     break
-                if value == _DEAD:
+                if opened(key, value) == _DEAD:
                     found.add(int.from_bytes(key[len(TABLE) :], "big"))
     return frozenset(found)
 
 
 def mark_dead(transaction: Transaction, table: TableId) -> None:
-    number = table.to_bytes(4, "big")
-    if transaction.get(TABLE + number) != _DEAD:
-        transaction.put(TABLE + number, _DEAD)
+    if not is_dead(transaction, table):
+        put_table_entry(transaction, table, _DEAD)
         leave(transaction, table)
 
 
 def leave(transaction: Transaction, table: TableId) -> None:
     """What is here of a table is nobody's."""
-    transaction.put(_GONE + table.to_bytes(4, "big"), b"")
+    key = _GONE + table.to_bytes(4, "big")
+    transaction.put(key, seal(key, b""))
 
 
 def pending(transaction: Transaction) -> TableId | None:

@@ -28,7 +28,8 @@ import lmdb
 
 from belvedere.errors import BelvedereError, Damaged, StoreError, StoreFull
 from belvedere.libraries import pa
-from belvedere.stores.embedded import files
+from belvedere.stores.embedded import files, soundness
+from belvedere.stores.embedded.checked import Broken
 from belvedere.stores.embedded.holder import Holder
 from belvedere.stores.embedded.marks import mark_of
 
@@ -48,12 +49,14 @@ _DAMAGED = (
     lmdb.VersionMismatchError,
     lmdb.PanicError,
 )
+_TRIES = 100  # to find a meta page that others do not replace meanwhile
 _PATIENCE = 5.0  # seconds that growing waits for transactions of other threads
 
 
-def _unreadable() -> tuple[type[Exception], ...]:
+def unreadable() -> tuple[type[Exception], ...]:
     """What damaged values raise; asked when something was raised, because it loads Arrow."""
-    return lmdb.Error, struct.error, UnicodeDecodeError, json.JSONDecodeError, pa.ArrowInvalid
+    values = struct.error, UnicodeDecodeError, json.JSONDecodeError, pa.ArrowInvalid, Broken
+    return lmdb.Error, *values
 
 
 class Environment:
@@ -129,7 +132,7 @@ class Environment:
         """What a function finds in a read transaction that is open."""
         try:
             return body(transaction)
-        except _unreadable() as error:
+        except unreadable() as error:
             raise translated(self.path, error) from error
 
     def get_beside(self, common: Callable[[Transaction], T], key: bytes) -> tuple[T, bytes | None]:
@@ -150,7 +153,7 @@ class Environment:
                 value = transaction.get(key)
                 transaction.abort()
                 return known[2], value
-        except _unreadable():
+        except unreadable():
             transaction = None  # that ends it; `read` cures it, or tells what is wrong
         finally:
             active.pop()
@@ -180,7 +183,7 @@ class Environment:
                 self._grow(_RESERVE if frees else 0)
             except lmdb.Error as error:
                 self._cure(error)
-            except _unreadable() as error:
+            except unreadable() as error:
                 raise translated(self.path, error) from error
 
     def _write_once(self, body: Callable[[Transaction], T]) -> T:
@@ -225,12 +228,25 @@ class Environment:
 
     def _open(self, length: int) -> Any:
         opened = self._open_lmdb()
+        self._check_sound(opened)
         if length:
             with opened.begin(write=True):
                 files.lengthen(self.path, length)
         opened.reader_check()  # entries of killed processes would pin old pages
         self._holder = Holder(self.path)
         return opened
+
+    def _check_sound(self, opened: Any) -> None:
+        """Before anything but the meta pages is read through LMDB."""
+        try:
+            for _ in range(_TRIES):
+                with opened.begin() as transaction:  # its pages stay until it ends
+                    if soundness.check(self.path, transaction.id()):
+                        return
+            raise Damaged(f"{self.path} has no meta page of its last transaction")
+        except BaseException:  # whatever it was, nobody gets it, so nobody would close it
+            opened.close()
+            raise
 
     def _open_lmdb(self, **options: Any) -> Any:
         return lmdb.open(
@@ -366,6 +382,8 @@ class Environment:
 
 def translated(path: str, error: Exception) -> BelvedereError:
     """An error of LMDB, or of what reads values that it keeps, in our words."""
+    if isinstance(error, Broken):
+        return Damaged(f"{path}: {error}")
     if not isinstance(error, lmdb.Error):
         return Damaged(f"{path} has a value that cannot be read ({error})")
     if isinstance(error, lmdb.DiskError) or getattr(error, "code", 0) in _NO_ROOM:

@@ -5,9 +5,9 @@ An LMDB file begins with two meta pages; the one with the larger transaction num
 by byte:
 
     16    magic u32, version u32
-    40    page size u32
-    80    root page of the list of free pages u64
-    128   root page of the records u64
+    40    the tree of free pages: page size u32, flags u16, depth u16, branch pages, leaf pages,
+          large pages, entries, root page, u64 each
+    88    the tree of records: the same, 0 instead of the page size
     136   last page in use u64
     144   number of the transaction that wrote the page, u64
 
@@ -33,12 +33,26 @@ from belvedere.errors import StoreError
 
 DATA, LOCK = "data.mdb", "lock.mdb"
 RESTORE = "Restore the whole directory from one backup"
-_META, _META_AT, _META_SIZE = Struct("<II16xI36xQ40xQQQ"), 16, 152
+_META, _META_AT, _META_SIZE = Struct("<II16xIHHQQQQQIHHQQQQQQQ"), 16, 152
 _KNOWN = (0xBEEFC0DE, 1)  # LMDB 0.9
-_PAGE = Struct("<QHHHH")
+PAGE_HEAD = Struct("<QHHHH")
 _NODE = Struct("<HHHH")
 _BRANCH, _LEAF, _LARGE = 1, 2, 1  # flags of pages, and of a node whose data are pages of their own
-_NONE = (1 << 64) - 1
+NO_PAGE = (1 << 64) - 1
+_TREE_FLAGS = 8, 0  # of the trees of free pages, whose keys are numbers, and of records
+
+
+@dataclass(frozen=True, slots=True)
+class TreeMeta:
+    """What a meta page says of a tree."""
+
+    flags: int
+    depth: int
+    branches: int
+    leaves: int
+    overflows: int
+    entries: int
+    root: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +60,14 @@ class Meta:
     """What a meta page says."""
 
     page_size: int
-    roots: tuple[int, int]
+    free: TreeMeta
+    main: TreeMeta
     last_page: int
     number: int
+
+    @property
+    def roots(self) -> tuple[int, int]:
+        return self.free.root, self.main.root
 
 
 def check_whole(folder: str) -> int:
@@ -70,38 +89,60 @@ def check_whole(folder: str) -> int:
 
 def _missing_bytes(file: BinaryIO, path: str) -> int:
     while True:
-        meta = _newest_meta(file)
+        meta = newest_meta(file)
         # after the meta page: a writer lengthens the file first
         size = os.fstat(file.fileno()).st_size
         if size == 0:
             raise StoreError(f"{path} is empty, a part of this store is lost. {RESTORE}")
         if meta is None or size >= (meta.last_page + 1) * meta.page_size:
-            return 0  # what is no file of LMDB, LMDB itself says
+            return _check_meta(meta, path)
         if _is_within(file, meta, size // meta.page_size):
             return (meta.last_page + 1) * meta.page_size
-        if _newest_meta(file) == meta:  # else a writer was at work
+        if newest_meta(file) == meta:  # else a writer was at work
             needed = (meta.last_page + 1) * meta.page_size
             raise StoreError(
                 f"{path} is cut off: it has {size:,} bytes and should have {needed:,}. {RESTORE}"
             )
 
 
-def _newest_meta(file: BinaryIO) -> Meta | None:
+def _check_meta(meta: Meta | None, path: str) -> int:
+    """LMDB believes what a meta page says of pages and flags, whatever it is."""
+    if meta is None or (meta.free.flags, meta.main.flags) != _TREE_FLAGS:
+        raise StoreError(
+            f"{os.path.dirname(path)} is damaged or not an LMDB environment of this version."
+            f" {RESTORE}"
+        )
+    return 0
+
+
+def newest_meta(file: BinaryIO) -> Meta | None:
+    """None if the file does not begin with two meta pages."""
+    found = _metas(file)
+    return max(found, key=lambda meta: meta.number) if found else None
+
+
+def meta_of(file: BinaryIO, number: int) -> Meta | None:
+    """What a transaction wrote, unless two others have followed."""
+    return next((meta for meta in _metas(file) if meta.number == number), None)
+
+
+def _metas(file: BinaryIO) -> list[Meta]:
     first = _read_meta(file, 0)
     second = None if first is None else _read_meta(file, first.page_size)
-    if first is None or second is None:
-        return None
-    return first if first.number > second.number else second
+    if first is None or second is None or first.page_size != second.page_size:
+        return []
+    return [second, first]  # of two that are equal, the second one counts
 
 
 def _read_meta(file: BinaryIO, start: int) -> Meta | None:
     found = os.pread(file.fileno(), _META_SIZE, start)
     if len(found) < _META_SIZE:
         return None
-    magic, version, page_size, free, main, last, number = _META.unpack_from(found, _META_AT)
+    magic, version, page_size, *numbers = _META.unpack_from(found, _META_AT)
     if (magic, version) != _KNOWN or page_size < 256:
         return None
-    return Meta(page_size, (free, main), last, number)
+    free, main = TreeMeta(*numbers[:7]), TreeMeta(*numbers[8:15])
+    return Meta(page_size, free, main, *numbers[15:])
 
 
 def _is_within(file: BinaryIO, meta: Meta, pages: int) -> bool:
@@ -109,26 +150,28 @@ def _is_within(file: BinaryIO, meta: Meta, pages: int) -> bool:
 
     Level by level, so that a cut is found before leaves are read.
     """
-    level = [root for root in meta.roots if root != _NONE]
+    level = {root for root in meta.roots if root != NO_PAGE}
+    met: set[int] = set()  # a damaged page may refer to one above it
     while level:
         if max(level) >= pages:
             return False
-        below: list[int] = []
+        met |= level
+        below: set[int] = set()
         for number in level:
             page = os.pread(file.fileno(), meta.page_size, number * meta.page_size)
             for found, leaf in _references(page, meta.page_size):
                 if found >= pages:
                     return False
                 if not leaf:
-                    below.append(found)
-        level = below
+                    below.add(found)
+        level = below - met
     return True
 
 
 def _references(page: bytes, page_size: int) -> Iterator[tuple[int, bool]]:
     """The pages that a page refers to, and whether they have no others below them."""
-    _, _, flags, lower, _ = _PAGE.unpack_from(page)
-    for at in range(_PAGE.size, min(lower, page_size), 2):
+    _, _, flags, lower, _ = PAGE_HEAD.unpack_from(page)
+    for at in range(PAGE_HEAD.size, min(lower, page_size), 2):
         start = int.from_bytes(page[at : at + 2], "little")
         if start + _NODE.size > page_size:
             return  # damaged, which LMDB will find
@@ -140,7 +183,7 @@ def _references(page: bytes, page_size: int) -> Iterator[tuple[int, bool]]:
             size = low | high << 16
             yield (
                 int.from_bytes(page[data : data + 8], "little")
-                + (_PAGE.size - 1 + size) // page_size,
+                + (PAGE_HEAD.size - 1 + size) // page_size,
                 True,
             )
 

@@ -1,11 +1,13 @@
 """The directory of a store: how it is made, brought to a new format, and found again after a crash
 in the middle of either.
 
-    format.json          format version, slot count, the store's id; it is there when all parts are
+    format.json          format version, slot count, the store's id, a checksum of these; it is
+                         there when all parts are
     format.json.new      the same, while parts are being made or marked
 
 Format 2 had no ids, and its environments were made when they were first used. Formats 2 and 3 kept
-state tables as records in LMDB (`older_slots.py`).
+state tables as records in LMDB (`older_slots.py`). Formats up to 4 had no checksums here and in
+LMDB's values (`older_values.py`), and base rows in LMDB (`older_base.py`).
 """
 
 from __future__ import annotations
@@ -18,15 +20,19 @@ import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+from zlib import crc32
 
 import lmdb
 
 from belvedere.errors import StoreError
-from belvedere.stores.embedded import files, older_slots, parts
+from belvedere.stores.embedded import files, older_base, older_slots, older_values, parts
 from belvedere.stores.embedded.environment import translated
 from belvedere.stores.embedded.files import DATA, LOCK, RESTORE
 
-FORMAT = 4
+FORMAT = 5
+_OLDEST = 2
+_WITH_CHECKSUM = 5
 FORMAT_FILE = "format.json"
 _NEW = "format.json.new"
 _ROOM = 1 << 20  # bytes for a mark
@@ -69,10 +75,10 @@ def read_format(folder: Path) -> Format:
         found = _parsed((folder / FORMAT_FILE).read_bytes())
     except (ValueError, KeyError, TypeError) as error:
         raise StoreError(f"{folder / FORMAT_FILE} is damaged ({error}). {RESTORE}") from error
-    if found.version not in (2, 3, FORMAT):
+    if not _OLDEST <= found.version <= FORMAT:
         other = (
-            f"{folder} has format {found.version}, this version of Belvedere reads formats 2 to"
-            f" {FORMAT}"
+            f"{folder} has format {found.version}, this version of Belvedere reads formats"
+            f" {_OLDEST} to {FORMAT}"
         )
         raise StoreError(f"{other}: use the version that wrote it")
     return found
@@ -94,7 +100,15 @@ def _parsed(content: bytes) -> Format:
     version, slots = int(found["format"]), int(found["slots"])
     if not 1 <= slots <= 999:
         raise ValueError(f"{slots} slots")
-    return Format(version, slots, str(found["id"]) if version in (3, FORMAT) else "")
+    checksum = found.pop("checksum", None)
+    right = _checksum(found) if version >= _WITH_CHECKSUM else None
+    if version <= FORMAT and checksum != right:  # a newer one may have another kind
+        raise ValueError("its checksum is wrong")
+    return Format(version, slots, str(found["id"]) if _OLDEST < version <= FORMAT else "")
+
+
+def _checksum(content: dict[str, Any]) -> str:
+    return f"{crc32(json.dumps(content).encode()):08x}"
 
 
 @contextlib.contextmanager
@@ -141,10 +155,9 @@ def _begun(folder: Path) -> Format | None:
 
 def _begin(folder: Path, slots: int, known_id: str = "") -> Format:
     made = Format(FORMAT, slots, known_id or uuid.uuid4().hex)
+    content = {"belvedere": "embedded store", "format": FORMAT, "slots": slots, "id": made.id}
     with (folder / _NEW).open("w", encoding="utf-8") as file:
-        json.dump(
-            {"belvedere": "embedded store", "format": FORMAT, "slots": slots, "id": made.id}, file
-        )
+        json.dump(content | {"checksum": _checksum(content)}, file)
         file.flush()
         os.fsync(file.fileno())
     _sync(folder)
@@ -205,6 +218,8 @@ def _migrate(folder: Path, found: Format) -> Format:
     made = _begun(folder) or _begin(folder, found.slots, found.id)
     for part in names:
         _make(folder / part, made.id, part, fresh=part in missing)
+    older_values.convert(str(folder), found.slots)  # first: the others read what is sealed
+    older_base.convert(str(folder / "base"), found.slots)
     for part in names[2:]:
         older_slots.convert(str(folder / part))
     _publish(folder)

@@ -17,11 +17,12 @@ from dataclasses import dataclass
 from functools import partial
 from struct import Struct
 
-from belvedere.errors import Stale, StoreError
+from belvedere.errors import Damaged, Stale
 from belvedere.libraries import pa
 from belvedere.stores.base import LogBlock, TableId
 from belvedere.stores.embedded import blocks
-from belvedere.stores.embedded.dropping import TABLE
+from belvedere.stores.embedded.checked import CHECK_SIZE, opened, seal
+from belvedere.stores.embedded.dropping import put_table_entry, table_entry
 from belvedere.stores.embedded.environment import Environment, Transaction
 from belvedere.types import Position
 
@@ -51,7 +52,7 @@ def is_block(key: bytes) -> bool:
 
 def ends(transaction: Transaction) -> tuple[Position, Position]:
     """The end of the log and its trim point."""
-    stored = transaction.get(_END)
+    stored = _stored_ends(transaction)
     return _ENDS.unpack_from(stored) if stored else (0, 0)
 
 
@@ -65,8 +66,12 @@ def logged_bytes(transaction: Transaction) -> int:
 
 
 def _number(transaction: Transaction, at: int) -> int:
-    stored = transaction.get(_END) or b""
-    return int.from_bytes(stored[at : at + 8], "big")
+    return int.from_bytes(_stored_ends(transaction)[at : at + 8], "big")
+
+
+def _stored_ends(transaction: Transaction) -> bytes:
+    stored = transaction.get(_END)
+    return opened(_END, bytes(stored)) if stored else b""
 
 
 def note(transaction: Transaction, catalog: int) -> None:
@@ -78,11 +83,11 @@ def _put_ends(
     transaction: Transaction, end: Position, trimmed: Position, catalog: int, more: int = 0
 ) -> None:
     total = logged_bytes(transaction) + more
-    transaction.put(_END, _ALL_ENDS.pack(end, trimmed, catalog, total))
+    transaction.put(_END, seal(_END, _ALL_ENDS.pack(end, trimmed, catalog, total)))
 
 
 def table_end(transaction: Transaction, table: TableId) -> Position:
-    stored = transaction.get(TABLE + table.to_bytes(4, "big"))
+    stored = table_entry(transaction, table)
     return int(_TABLE_END.unpack_from(stored)[0]) if stored else 0
 
 
@@ -91,12 +96,13 @@ def append(
 ) -> Position:
     """Put the blocks of a transaction at the end, as one value; returns the new end."""
     end, trimmed = ends(transaction)
-    transaction.put(key_of(end), value)
+    key = key_of(end)
+    transaction.put(key, seal(key, value))
     for _, rows in written:
         end += rows
     _put_ends(transaction, end, trimmed, catalog, len(value))
     for table, _ in written:
-        transaction.put(TABLE + table.to_bytes(4, "big"), _TABLE_END.pack(end))
+        put_table_entry(transaction, table, _TABLE_END.pack(end))
     return end
 
 
@@ -160,16 +166,19 @@ def stretches(environment: Environment, low: Position, high: Position) -> Iterat
     while position < high:
         found = environment.read(partial(_read_some, low=position, high=high))
         if not found:
-            return
+            if position >= environment.read(ends)[0]:
+                return
+            raise _missing(environment, position)
         for start, value in found:
             if start != position:
-                raise StoreError(
-                    f"the log is damaged: there is no block at {position}. Restore the store from a"
-                    " backup"
-                )
+                raise _missing(environment, position)
             stretch = Stretch(start, value)
             position = stretch.high
             yield stretch
+
+
+def _missing(environment: Environment, position: Position) -> Damaged:
+    return Damaged(f"the log in {environment.path} has no block at position {position:,}")
 
 
 def _read_some(
@@ -184,7 +193,7 @@ def _read_some(
         for key, value in cursor.iternext():
             if key >= stop or not key.startswith(_BLOCK):
                 break
-            found.append((int.from_bytes(key[5:], "big"), value))
+            found.append((int.from_bytes(key[5:], "big"), opened(key, value)))
             size += len(value)
             if len(found) >= _BLOCKS_PER_READ or size >= _BYTES_PER_READ:
                 break
@@ -226,8 +235,8 @@ def within(
             start = bytes(key)
             if start >= stop:
                 break
-            replaced = sum(rows * row_size(table) for _, table, rows in blocks.heads(value))
-            used = len(value) + replaced
+            heads = blocks.heads(value[:-CHECK_SIZE])
+            used = len(value) + sum(rows * row_size(table) for _, table, rows in heads)
             if size < used and start != key_of(low):
                 return int.from_bytes(start[5:], "big")
             size -= used

@@ -8,15 +8,16 @@ rows were before: both together are the rows as of the first position of the log
 on from there. A table whose log has no rows before is settled as it is now; what it was, its delta
 view knows.
 
-Files are written first, then one transaction names them. Who is killed before it leaves files that
-nobody names; after it the old rows are only what a dropped table leaves behind.
+Files are written first, then one transaction names them, and then the old rows are removed. Who is
+killed before the transaction leaves files that nobody names; who is killed after it goes on.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
 
 import lmdb
 
@@ -25,6 +26,7 @@ from belvedere.encoding.order import distinct
 from belvedere.libraries import pa
 from belvedere.stores.base import Slot, TableId
 from belvedere.stores.embedded import blocks, dropping, log, older_slots, run_lists, settling
+from belvedere.stores.embedded.checked import opened, seal
 from belvedere.stores.embedded.environment import Transaction, translated
 from belvedere.stores.embedded.files import DATA
 from belvedere.stores.embedded.records import prefix
@@ -32,6 +34,7 @@ from belvedere.stores.embedded.run_files import RunFiles, RunWriter
 from belvedere.stores.embedded.run_lists import Owner
 from belvedere.stores.embedded.runs import Batch, RunRef, joined
 
+T = TypeVar("T")
 _DONE = b"\0\0\0\0msettled"
 _ROOM = 64 << 20  # for run lists
 
@@ -48,20 +51,33 @@ def convert(path: str, slots: int) -> None:
     size = os.path.getsize(os.path.join(path, DATA))
     try:
         with lmdb.open(path, map_size=size + _ROOM) as environment:
-            with environment.begin() as transaction:
-                if transaction.get(_DONE) is not None:
-                    return
-                _, start = log.ends(transaction)
-                writer = RunWriter(RunFiles(path), start)
-                tables = older_slots.tables_of(transaction)
-                made = [
-                    each for table in tables for each in _settle(transaction, writer, table, slots)
-                ]
-            writer.finish()
-            with environment.begin(write=True) as transaction:
-                _name(transaction, start, slots, tables, made)
+            if not _read(environment, lambda t: t.get(_DONE)):
+                _settle_all(environment, path, slots)
+            for table in _read(environment, older_slots.tables_of):
+                while _write(environment, partial(dropping.remove_some, table=table)):
+                    pass
     except lmdb.Error as error:
         raise translated(path, error) from error
+
+
+def _settle_all(environment: Any, path: str, slots: int) -> None:
+    with environment.begin() as transaction:
+        _, start = log.ends(transaction)
+        writer = RunWriter(RunFiles(path), start)
+        tables = older_slots.tables_of(transaction)
+        made = [each for table in tables for each in _settle(transaction, writer, table, slots)]
+    writer.finish()
+    _write(environment, lambda transaction: _name(transaction, start, slots, made))
+
+
+def _read(environment: Any, body: Callable[[Transaction], T]) -> T:
+    with environment.begin() as transaction:
+        return body(transaction)
+
+
+def _write(environment: Any, body: Callable[[Transaction], T]) -> T:
+    with environment.begin(write=True) as transaction:
+        return body(transaction)
 
 
 def _settle(
@@ -100,7 +116,7 @@ def _first_images(transaction: Transaction, table: TableId) -> Batch:
         for key, value in cursor.iternext():
             if not log.is_block(key):
                 break
-            for block in blocks.decode_all(value):
+            for block in blocks.decode_all(opened(key, value)):
                 if block.table == table and len(block.columns) == 3:
                     parts.append((block.columns[0], block.columns[2]))
     keys, images = joined(parts)
@@ -116,19 +132,11 @@ def _grown(transaction: Transaction, table: TableId, before: Batch) -> int:
     return there - now
 
 
-def _name(
-    transaction: Transaction,
-    start: int,
-    slots: int,
-    tables: list[TableId],
-    made: list[_Settled],
-) -> None:
+def _name(transaction: Transaction, start: int, slots: int, made: list[_Settled]) -> None:
     for each in made:
         run_lists.put(transaction, each.owner, start, each.runs)
         run_lists.add_to_count(transaction, each.owner, each.records, each.size)
     for slot in range(slots):
         settling.put_mark(transaction, slot, start)
-    for table in tables:
-        dropping.leave(transaction, table)
     settling.put_floor(transaction, start)
-    transaction.put(_DONE, b"")
+    transaction.put(_DONE, seal(_DONE, b"1"))

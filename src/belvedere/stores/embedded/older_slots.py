@@ -24,6 +24,7 @@ import lmdb
 from belvedere.libraries import pa, pc
 from belvedere.stores.base import TableId
 from belvedere.stores.embedded import blocks, run_lists
+from belvedere.stores.embedded.checked import seal
 from belvedere.stores.embedded.environment import Transaction, translated
 from belvedere.stores.embedded.files import DATA
 from belvedere.stores.embedded.run_files import RunFiles, RunWriter
@@ -68,7 +69,8 @@ def _lists(transaction: Transaction, writer: RunWriter) -> Iterator[tuple[bytes,
         for number, epoch in enumerate([history, *(epoch for epoch, _ in undo)]):
             later = [block for _, block in undo[number:]]
             runs = _with_before(writer, table, later, newest)
-            yield run_lists.key_of(run_lists.owner_of(table), epoch), run_lists.encode(runs)
+            key = run_lists.key_of(run_lists.owner_of(table), epoch)
+            yield key, seal(key, run_lists.encode(runs))
 
 
 def _with_before(

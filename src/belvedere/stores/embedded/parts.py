@@ -26,11 +26,12 @@ from struct import Struct
 
 from belvedere.errors import StoreError
 from belvedere.stores.embedded import log, run_lists
+from belvedere.stores.embedded.checked import opened, seal
 from belvedere.stores.embedded.environment import Environment, Transaction
 from belvedere.stores.embedded.files import RESTORE
 
 _STORE = b"\0\0\0\0mstore"
-_PARTS = b"\0\0\0\0mparts"
+PARTS = b"\0\0\0\0mparts"
 _NUMBER = Struct(">Q")
 _COPY = "or this copy was not made in one piece: a copy needs all processes stopped"
 
@@ -56,17 +57,17 @@ def is_blank(transaction: Transaction) -> bool:
 def note(transaction: Transaction, others: Sequence[Environment]) -> None:
     """In a transaction of the catalog: how far the other parts are. What is noted only grows."""
     before = noted(transaction) or [0] * len(others)
-    transaction.put(
-        _PARTS,
-        b"".join(
-            _NUMBER.pack(max(each.number(), old)) for each, old in zip(others, before, strict=True)
-        ),
+    numbers = b"".join(
+        _NUMBER.pack(max(each.number(), old)) for each, old in zip(others, before, strict=True)
     )
+    transaction.put(PARTS, seal(PARTS, numbers))
 
 
 def noted(transaction: Transaction) -> list[int]:
     """The numbers of the other parts; none before the first transaction."""
-    return [number for (number,) in _NUMBER.iter_unpack(transaction.get(_PARTS) or b"")]
+    stored = transaction.get(PARTS)
+    known = opened(PARTS, stored) if stored else b""
+    return [number for (number,) in _NUMBER.iter_unpack(known)]
 
 
 def check(folder: str, store: str, environments: Sequence[Environment]) -> None:

@@ -13,11 +13,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
-import lmdb
-
-from belvedere.errors import StoreError
-from belvedere.stores.embedded import parts
-from belvedere.stores.embedded.environment import Environment, Transaction, translated
+from belvedere.errors import Damaged, StoreError
+from belvedere.stores.embedded import parts, soundness
+from belvedere.stores.embedded.environment import Environment, Transaction, translated, unreadable
 from belvedere.stores.embedded.files import DATA, LOCK
 
 T = TypeVar("T")
@@ -64,14 +62,30 @@ class ReadingEnvironment(Environment):
     writable = False
 
     def _open(self, length: int) -> Any:
-        return self._open_lmdb(readonly=True)
+        opened = self._open_lmdb(readonly=True)
+        self._check_sound(opened)
+        return opened
 
 
 class UnlockedEnvironment(ReadingEnvironment):
     """The same without a lock file: what was read counts if no writer can have been in the way."""
 
     def _open(self, length: int) -> Any:
-        return self._open_lmdb(readonly=True, lock=False)
+        opened = self._open_lmdb(readonly=True, lock=False)
+        self._check_unlocked(opened)
+        return opened
+
+    def _check_unlocked(self, opened: Any) -> None:
+        for _ in range(_TRIES):
+            number = opened.info()["last_txnid"]
+            try:
+                if soundness.check(self.path, number):
+                    return
+            except Damaged:
+                if opened.info()["last_txnid"] <= number + _KEPT:
+                    opened.close()
+                    raise
+        # a writer was in the way each time: whoever reads will look for himself
 
     def read(self, body: Callable[[Transaction], T], buffers: bool = False) -> T:
         for _ in range(_TRIES):
@@ -94,9 +108,8 @@ class UnlockedEnvironment(ReadingEnvironment):
         except Exception as error:
             # whatever it was: pages that were overwritten can look like anything
             self._check(number)
-            raise (
-                translated(self.path, error) if isinstance(error, lmdb.Error) else error
-            ) from error
+            known = isinstance(error, unreadable())
+            raise (translated(self.path, error) if known else error) from error
         self._check(number)
         return result
 

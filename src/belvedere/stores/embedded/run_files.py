@@ -33,6 +33,7 @@ ENDING = ".run"
 SECTION_ROWS, SECTION_BYTES = 1 << 19, 64 << 20
 SMALL_BYTES, SMALL_TOTAL = 16 << 10, 128 << 10  # of a section, and of all of an attempt
 OWN_FILE = 1 << 20  # bytes of a section that gets a file of its own: what is dead goes with it
+_SHOWN = 32  # bytes of a key in errors
 _MOST_MAPPED = 512  # files of a slot
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -137,7 +138,10 @@ class _Held:
 
 
 def _checked(source: Source, ref: Ref, where: str) -> Section:
-    found = Section(source, ref.offset, ref.size, where)
+    try:
+        found = Section(source, ref.offset, ref.size, where)
+    except Damaged as error:
+        raise Damaged(f"{error.what}; its keys begin with {ref.first[:_SHOWN].hex()}") from error
     if found.rows != ref.rows:
         raise Damaged(f"{where} has {found.rows:,} records, not {ref.rows:,}")
     return found

@@ -16,8 +16,10 @@ u16), and what is called an epoch here is a position of the log.
 
     00000000 's' name                  a section that is small: it needs no file
 
-    run list   checksum u32, runs u16; each run: sections u32; each section: offset u64, size u64,
-               rows u32, bytes of the file's name u16, of its first key u32, then both
+    run list   runs u16; each run: sections u32; each section: offset u64, size u64, rows u32, bytes
+               of the file's name u16, of its first key u32, then both
+
+All but sections are sealed (`checked.py`).
 """
 
 from __future__ import annotations
@@ -25,25 +27,25 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from struct import Struct
 from struct import error as StructError
-from zlib import crc32
 
 from belvedere.errors import Damaged, Stale
 from belvedere.stores.base import Slot, TableId
+from belvedere.stores.embedded.checked import opened, seal
 from belvedere.stores.embedded.environment import Transaction
 from belvedere.stores.embedded.records import prefix
 from belvedere.stores.embedded.runs import Ref, RunRef, is_small
 from belvedere.types import Epoch
 
-_LIST = b"\0\0\0\0r"
-_FLOORS = b"\0\0\0\0mfloors"
-_COUNT = b"\0\0\0\0mcount"
+LIST = b"\0\0\0\0r"
+FLOORS = b"\0\0\0\0mfloors"
+COUNT = b"\0\0\0\0mcount"
 _CHANGED = b"\0\0\0\0mlists"
 _NUMBER = Struct(">Q")
 Owner = bytes
 _PAIR, _PAIR_AND_SEEN = Struct(">QQ"), Struct(">QQQ")
-_CHECK, _RUNS, _SECTIONS, _SECTION = Struct("<I"), Struct("<H"), Struct("<I"), Struct("<QQIHI")
+_RUNS, _SECTIONS, _SECTION = Struct("<H"), Struct("<I"), Struct("<QQIHI")
 _unpack = _PAIR.unpack_from
-_SECTION_KEY = b"\0\0\0\0s"
+SECTION = b"\0\0\0\0s"
 
 
 # ---------------------------------------------------------------- floors and counts
@@ -51,30 +53,32 @@ _SECTION_KEY = b"\0\0\0\0s"
 
 def floors(transaction: Transaction) -> tuple[Epoch, Epoch]:
     """Write floor and history floor."""
-    stored = transaction.get(_FLOORS)
-    return _unpack(stored) if stored else (0, 0)
+    stored = transaction.get(FLOORS)
+    return _unpack(opened(FLOORS, stored)) if stored else (0, 0)
 
 
 def set_floors(transaction: Transaction, write: Epoch, history: Epoch, catalog: int) -> None:
     """With the number of the catalog's last transaction that the writer has seen."""
-    transaction.put(_FLOORS, _PAIR_AND_SEEN.pack(write, history, catalog))
+    transaction.put(FLOORS, seal(FLOORS, _PAIR_AND_SEEN.pack(write, history, catalog)))
 
 
 def seen(transaction: Transaction) -> int:
-    stored = transaction.get(_FLOORS) or b""
-    return int(_PAIR_AND_SEEN.unpack(stored)[2]) if len(stored) == _PAIR_AND_SEEN.size else 0
+    stored = transaction.get(FLOORS)
+    known = opened(FLOORS, stored) if stored else b""
+    return int(_PAIR_AND_SEEN.unpack(known)[2]) if len(known) == _PAIR_AND_SEEN.size else 0
 
 
 def count(transaction: Transaction, owner: Owner) -> tuple[int, int]:
-    stored = transaction.get(_COUNT + owner)
-    return _unpack(stored) if stored else (0, 0)
+    key = COUNT + owner
+    stored = transaction.get(key)
+    return _unpack(opened(key, stored)) if stored else (0, 0)
 
 
 def add_to_count(transaction: Transaction, owner: Owner, records: int, size: int) -> None:
     old_records, old_size = count(transaction, owner)
-    transaction.put(
-        _COUNT + owner, _PAIR.pack(max(old_records + records, 0), max(old_size + size, 0))
-    )
+    key = COUNT + owner
+    new = _PAIR.pack(max(old_records + records, 0), max(old_size + size, 0))
+    transaction.put(key, seal(key, new))
 
 
 def too_old(slot: Slot, epoch: Epoch, history: Epoch) -> Stale:
@@ -99,7 +103,8 @@ def slot_of(owner: Owner) -> Slot:
 
 
 def put(transaction: Transaction, owner: Owner, epoch: Epoch, runs: Sequence[RunRef]) -> None:
-    transaction.put(key_of(owner, epoch), encode(runs))
+    key = key_of(owner, epoch)
+    transaction.put(key, seal(key, encode(runs)))
     note_change(transaction)
 
 
@@ -109,17 +114,17 @@ def remove(transaction: Transaction, owner: Owner, epoch: Epoch) -> None:
 
 
 def note_change(transaction: Transaction) -> None:
-    transaction.put(_CHANGED, _NUMBER.pack(transaction.id()))
+    transaction.put(_CHANGED, seal(_CHANGED, _NUMBER.pack(transaction.id())))
 
 
 def changed(transaction: Transaction) -> int:
     """A number that is another one whenever a run list was changed."""
     stored = transaction.get(_CHANGED)
-    return int(_NUMBER.unpack(stored)[0]) if stored else 0
+    return int(_NUMBER.unpack(opened(_CHANGED, stored))[0]) if stored else 0
 
 
 def key_of(owner: Owner, epoch: Epoch) -> bytes:
-    return _LIST + owner + epoch.to_bytes(8, "big")
+    return LIST + owner + epoch.to_bytes(8, "big")
 
 
 def is_written(transaction: Transaction, owner: Owner, epoch: Epoch) -> bool:
@@ -132,43 +137,56 @@ def as_of(transaction: Transaction, owner: Owner, epoch: Epoch) -> bytes:
     with transaction.cursor() as cursor:
         behind = cursor.set_range(key_of(owner, epoch + 1))
         found = cursor.prev() if behind else cursor.last()
-        is_own = found and cursor.key()[:-8] == _LIST + owner
-        return bytes(cursor.value()) if is_own else b""
+        key = cursor.key()
+        is_own = found and key[:-8] == LIST + owner
+        return opened(key, cursor.value()) if is_own else b""
 
 
 def every(transaction: Transaction) -> Iterator[tuple[Owner, Epoch, bytes]]:
     """All run_lists, by owner and rising epochs."""
     with transaction.cursor() as cursor:
-        if not cursor.set_range(_LIST):
+        if not cursor.set_range(LIST):
             return
         for key, value in cursor.iternext():
-            if not key.startswith(_LIST):
+            if not key.startswith(LIST):
                 return
-            yield key[len(_LIST) : -8], int.from_bytes(key[-8:], "big"), value
+            owner, epoch = owner_and_epoch(key)
+            yield owner, epoch, opened(key, value)
+
+
+def owner_and_epoch(key: bytes) -> tuple[Owner, Epoch]:
+    return key[len(LIST) : -8], int.from_bytes(key[-8:], "big")
 
 
 def of_owner(transaction: Transaction, owner: Owner) -> list[tuple[Epoch, bytes]]:
-    start = _LIST + owner
+    start = LIST + owner
     found = []
     with transaction.cursor() as cursor:
         if cursor.set_range(start):
             for key, value in cursor.iternext():
                 if key[:-8] != start:
                     break
-                found.append((int.from_bytes(key[-8:], "big"), value))
+                found.append((owner_and_epoch(key)[1], opened(key, value)))
     return found
 
 
 def forget(transaction: Transaction, owner: Owner) -> None:
-    for epoch, _ in of_owner(transaction, owner):
-        remove(transaction, owner, epoch)
-    transaction.delete(_COUNT + owner)
+    """Lists are not read: what is damaged can be removed."""
+    start = LIST + owner
+    with transaction.cursor() as cursor:
+        found = cursor.set_range(start)
+        while found and cursor.key()[:-8] == start:
+            found = cursor.delete()
+    transaction.delete(COUNT + owner)
+    note_change(transaction)
 
 
 def has_any(transaction: Transaction, owner: Owner) -> bool:
     """Whether anything is kept of a table."""
-    counted = transaction.get(_COUNT + owner) is not None
-    return counted or bool(of_owner(transaction, owner))
+    start = LIST + owner
+    with transaction.cursor() as cursor:
+        listed = cursor.set_range(start) and cursor.key()[:-8] == start
+    return bool(listed or transaction.get(COUNT + owner) is not None)
 
 
 def named_files(transaction: Transaction, where: str) -> set[str]:
@@ -185,22 +203,22 @@ def named_files(transaction: Transaction, where: str) -> set[str]:
 
 
 def put_section(transaction: Transaction, name: str, data: bytes) -> None:
-    transaction.put(_SECTION_KEY + name.encode(), data)
+    transaction.put(SECTION + name.encode(), data)
 
 
 def sections_of(transaction: Transaction, runs: Sequence[RunRef]) -> dict[str, bytes]:
     """The small sections of some runs, by name; one that is gone is not there."""
     names = {ref.file for run in runs for ref in run if is_small(ref.file)}
-    found = {name: transaction.get(_SECTION_KEY + name.encode()) for name in names}
+    found = {name: transaction.get(SECTION + name.encode()) for name in names}
     return {name: bytes(data) for name, data in found.items() if data is not None}
 
 
 def remove_sections(transaction: Transaction, named: set[str]) -> None:
     """All that no run list names."""
     with transaction.cursor() as cursor:
-        found = cursor.set_range(_SECTION_KEY)
-        while found and cursor.key().startswith(_SECTION_KEY):
-            name = cursor.key()[len(_SECTION_KEY) :].decode()
+        found = cursor.set_range(SECTION)
+        while found and cursor.key().startswith(SECTION):
+            name = cursor.key()[len(SECTION) :].decode()
             found = cursor.next() if name in named else cursor.delete()
 
 
@@ -215,15 +233,12 @@ def encode(runs: Sequence[RunRef]) -> bytes:
             name = ref.file.encode()
             sizes = ref.offset, ref.size, ref.rows, len(name), len(ref.first)
             parts += [_SECTION.pack(*sizes), name, ref.first]
-    body = b"".join(parts)
-    return _CHECK.pack(crc32(body)) + body
+    return b"".join(parts)
 
 
 def decode(data: bytes, where: str) -> tuple[RunRef, ...]:
     if not data:
         return ()
-    if _CHECK.unpack_from(data)[0] != crc32(data[_CHECK.size :]):
-        raise Damaged(f"the list of runs of {where} is damaged: its checksum is wrong")
     try:
         return tuple(_runs(data))
     except (StructError, UnicodeDecodeError) as error:
@@ -231,9 +246,8 @@ def decode(data: bytes, where: str) -> tuple[RunRef, ...]:
 
 
 def _runs(data: bytes) -> Iterator[RunRef]:
-    at = _CHECK.size
-    (count_of_runs,) = _RUNS.unpack_from(data, at)
-    at += _RUNS.size
+    (count_of_runs,) = _RUNS.unpack_from(data)
+    at = _RUNS.size
     for _ in range(count_of_runs):
         (sections,) = _SECTIONS.unpack_from(data, at)
         at += _SECTIONS.size

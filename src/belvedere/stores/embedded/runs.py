@@ -61,7 +61,7 @@ class Run:
         self._starts = [0, *accumulate(ref.rows for ref in refs)]
         self.rows = self._starts[-1]
 
-    def _section(self, number: int) -> Section:
+    def section(self, number: int) -> Section:
         found = self._sections[number]
         if found is None:
             found = self._sections[number] = self._open(self.refs[number])
@@ -70,18 +70,18 @@ class Run:
     @property
     def get_one(self) -> Get:
         """The function that gets one key; made once, called often."""
-        return self._section(0).get_one if len(self._sections) == 1 else self._get_one
+        return self.section(0).get_one if len(self._sections) == 1 else self._get_one
 
     def _get_one(self, key: bytes, hashed: int) -> Any:
         number = max(bisect_right(self._firsts, key) - 1, 0)
-        return self._section(number).get_one(key, hashed)
+        return self.section(number).get_one(key, hashed)
 
     def find(self, keys: pa.BinaryArray, hashes: Hashes) -> Ints:
         """The row of each key, -1 where there is none."""
         found = np.full(len(keys), -1, np.int64)
         for number, mine in self._by_section(keys):
             some = keys if len(mine) == len(keys) else keys.take(pa.array(mine))
-            rows = self._section(number).find(some, hashes[mine])
+            rows = self.section(number).find(some, hashes[mine])
             found[mine] = np.where(rows < 0, rows, rows + self._starts[number])
         return found
 
@@ -90,7 +90,7 @@ class Run:
         found = np.zeros(len(needles), np.int64)
         for number, mine in self._by_section(needles):
             some = needles if len(mine) == len(needles) else needles.take(pa.array(mine))
-            found[mine] = self._section(number).lowers(some) + self._starts[number]
+            found[mine] = self.section(number).lowers(some) + self._starts[number]
         return found
 
     def lower(self, key: bytes) -> int:
@@ -98,11 +98,11 @@ class Run:
         if not self._sections:
             return 0
         number = max(bisect_right(self._firsts, key) - 1, 0)
-        return self._starts[number] + self._section(number).lower(key)
+        return self._starts[number] + self.section(number).lower(key)
 
     def record(self, row: int) -> tuple[bytes, bytes | None]:
         number = bisect_right(self._starts, row) - 1
-        return self._section(number).record(row - self._starts[number])
+        return self.section(number).record(row - self._starts[number])
 
     def _by_section(self, keys: pa.BinaryArray) -> Iterator[tuple[int, Ints]]:
         """For each section that may have some of these keys, which."""
@@ -122,7 +122,7 @@ class Run:
         while start < stop:
             first, end = self._starts[number], min(self._starts[number + 1], stop)
             if end > start:
-                yield self._section(number), start - first, end - first
+                yield self.section(number), start - first, end - first
             start, number = max(end, start), number + 1
 
     def slice(self, start: int, stop: int) -> Batch:
@@ -146,13 +146,13 @@ class Run:
     def take(self, rows: Ints) -> Batch:
         """Some records, in this order."""
         if len(self._sections) == 1:
-            section, chosen = self._section(0), pa.array(rows)
+            section, chosen = self.section(0), pa.array(rows)
             return section.keys.take(chosen), section.values.take(chosen)
         place = np.searchsorted(self._starts, rows, "right") - 1
         parts, order = [], []
         for number in np.unique(place).tolist():
             mine = np.flatnonzero(place == number)
-            section, chosen = self._section(number), pa.array(rows[mine] - self._starts[number])
+            section, chosen = self.section(number), pa.array(rows[mine] - self._starts[number])
             parts.append((section.keys.take(chosen), section.values.take(chosen)))
             order.append(mine)
         keys, values = joined(parts)

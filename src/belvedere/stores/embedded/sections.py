@@ -144,7 +144,8 @@ class Section:
             raise Damaged(f"{where} is cut off")
         if crc32(data[HEAD_SIZE : head.size]) != head.checksum:
             raise Damaged(f"{where} is damaged: its checksum is not that of its bytes")
-        self._data, self._head, self.rows = data, head, head.rows
+        self._data, self._head = data, head
+        self.table, self.rows = head.table, head.rows
         self._one = _OneRecord(source, base, head)
         self._common = self._one.common
         self.get_one, self.lower = self._one.get, self._one.lower

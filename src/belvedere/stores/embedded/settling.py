@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from itertools import pairwise
 from struct import Struct
 
@@ -32,6 +32,7 @@ from belvedere.errors import Stale
 from belvedere.libraries import pa
 from belvedere.stores.base import RowChanges, Slot, TableId
 from belvedere.stores.embedded import dropping, log, run_lists, runs
+from belvedere.stores.embedded.checked import opened, seal
 from belvedere.stores.embedded.environment import Transaction
 from belvedere.stores.embedded.places import NewRun, Place, name_files
 from belvedere.stores.embedded.run_files import SMALL_BYTES, RunWriter
@@ -61,15 +62,20 @@ def newest_mark(transaction: Transaction, slot: Slot) -> Position:
 
 
 def put_mark(transaction: Transaction, slot: Slot, position: Position) -> None:
-    key = _MARK + slot.to_bytes(2, "big") + position.to_bytes(8, "big")
-    transaction.put(key, _NUMBER.pack(log.logged_bytes(transaction)))
+    key = _mark_key(slot, position)
+    transaction.put(key, seal(key, _NUMBER.pack(log.logged_bytes(transaction))))
+
+
+def _mark_key(slot: Slot, position: Position) -> bytes:
+    return _MARK + slot.to_bytes(2, "big") + position.to_bytes(8, "big")
 
 
 def waiting(transaction: Transaction, slot: Slot) -> tuple[Position, int]:
     """The newest mark of a slot, and how many bytes were logged since it was made."""
     mark = newest_mark(transaction, slot)
-    stored = transaction.get(_MARK + slot.to_bytes(2, "big") + mark.to_bytes(8, "big"))
-    then = int(_NUMBER.unpack(stored)[0]) if stored else 0
+    key = _mark_key(slot, mark)
+    stored = transaction.get(key)
+    then = int(_NUMBER.unpack(opened(key, stored))[0]) if stored else 0
     return mark, log.logged_bytes(transaction) - then
 
 
@@ -89,11 +95,11 @@ def row_size(transaction: Transaction, slots: int) -> Callable[[TableId], int]:
 
 def floor(transaction: Transaction) -> Position:
     stored = transaction.get(_ROWS)
-    return int(_NUMBER.unpack(stored)[0]) if stored else 0
+    return int(_NUMBER.unpack(opened(_ROWS, stored))[0]) if stored else 0
 
 
 def put_floor(transaction: Transaction, position: Position) -> None:
-    transaction.put(_ROWS, _NUMBER.pack(position))
+    transaction.put(_ROWS, seal(_ROWS, _NUMBER.pack(position)))
 
 
 def check_kept(transaction: Transaction, position: Position) -> None:
@@ -149,37 +155,47 @@ class Settling:
 
     def from_changes(self, low: Position, high: Position, changes: Sequence[RowChanges]) -> None:
         """With net changes of this slot from `low` to `high`; nothing if `low` is not its mark."""
-
-        def prepare() -> list[NewRun]:
-            bases = self.place.environment.read(look)
-            return [
-                NewRun(self.place, writer, owner, (each.keys, each.after, each.before), base)
-                for each, owner, base in zip(changes, owners, bases, strict=True)
-                if len(each.keys)
-            ]
-
-        def look(transaction: Transaction) -> list[bytes]:
-            return [run_lists.as_of(transaction, owner, low) for owner in owners]
-
-        def name(transaction: Transaction, new: Sequence[NewRun]) -> bool:
-            if self._mark(transaction) != low:
-                return False  # somebody else has settled this slot
-            alive = [each for each in new if not _is_dead(transaction, each)]
-            if any(run_lists.as_of(transaction, e.owner, low) != e.base for e in alive):
-                return False
-            for each in alive:
-                each.apply(transaction, high)
-            for section, data in writer.small.items():
-                run_lists.put_section(transaction, section, data)
-            put_mark(transaction, self.slot, high)
-            log.note(transaction, self.catalog())
-            return True
-
-        owners = [run_lists.owner_of(each.table, self.slot) for each in changes]
+        written = [each for each in changes if len(each.keys)]
         while self.place.environment.read(self._mark) == low:
             writer = RunWriter(self.place.files, high, small=SMALL_BYTES)
+            prepare = partial(self._prepare, writer, low, written)
+            name = partial(self._name, writer, low, high)
             if name_files(self.place, writer, prepare, name, frees=True):
                 return
+
+    def _prepare(
+        self, writer: RunWriter, low: Position, changes: Sequence[RowChanges]
+    ) -> list[NewRun]:
+        """Files with the rows, and those of older runs that are written again with them."""
+        owners = [run_lists.owner_of(each.table, self.slot) for each in changes]
+        bases = self.place.environment.read(
+            lambda transaction: [run_lists.as_of(transaction, owner, low) for owner in owners]
+        )
+        return [
+            NewRun(self.place, writer, owner, (each.keys, each.after, each.before), base)
+            for each, owner, base in zip(changes, owners, bases, strict=True)
+        ]
+
+    def _name(
+        self,
+        writer: RunWriter,
+        low: Position,
+        high: Position,
+        transaction: Transaction,
+        new: Sequence[NewRun],
+    ) -> bool:
+        if self._mark(transaction) != low:
+            return False  # somebody else has settled this slot
+        alive = [each for each in new if not _is_dead(transaction, each)]
+        if any(run_lists.as_of(transaction, each.owner, low) != each.base for each in alive):
+            return False
+        for each in alive:
+            each.apply(transaction, high)
+        for section, data in writer.small.items():
+            run_lists.put_section(transaction, section, data)
+        put_mark(transaction, self.slot, high)
+        log.note(transaction, self.catalog())
+        return True
 
 
 def _is_dead(transaction: Transaction, run: NewRun) -> bool:
@@ -213,7 +229,7 @@ def _remove_marks_below(transaction: Transaction, slot: Slot, mark: Position) ->
     start = _MARK + slot.to_bytes(2, "big")
     with transaction.cursor() as cursor:
         found = cursor.set_range(start)
-        while found and cursor.key() < start + mark.to_bytes(8, "big"):
+        while found and cursor.key() < _mark_key(slot, mark):
             found = cursor.delete() and bool(cursor.key())
 
 

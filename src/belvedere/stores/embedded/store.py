@@ -161,7 +161,9 @@ class EmbeddedStore:
 
 _cache: dict[str, EmbeddedStore] = {}
 _cached_as: dict[str, tuple[int, int]] = {}  # of the format file when the store was opened
-_cache_lock = threading.Lock()
+_cache_lock = (
+    threading.RLock()
+)  # again by the thread that has it: a store that is refused is closed
 
 
 def open_cached(path: str | os.PathLike[str], **options: Any) -> EmbeddedStore:
@@ -196,7 +198,7 @@ def _open_cached(path: str, options: dict[str, Any]) -> EmbeddedStore:
 def _after_fork() -> None:
     global _cache_lock
     # the cached stores themselves stay good: their environments open again
-    _cache_lock = threading.Lock()
+    _cache_lock = threading.RLock()
 
 
 os.register_at_fork(after_in_child=_after_fork)
