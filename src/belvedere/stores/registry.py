@@ -91,6 +91,14 @@ def exists(url: str) -> bool:
     return plugin.exists(rest)
 
 
+def embedded_path(url: str) -> str | None:
+    """The directory of a store that is embedded; None if it is another kind."""
+    match = _SCHEME.match(url)
+    if match is None:
+        return url
+    return match[2] if match[1].lower() == "belvedere" else None
+
+
 def _found(url: str) -> tuple[Plugin, str]:
     match = _SCHEME.match(url)
     if match is None:

@@ -15,7 +15,7 @@ from belvedere.stores.base import TableId
 from belvedere.stores.embedded import run_lists, sections
 from belvedere.stores.embedded.environment import Environment, Transaction
 from belvedere.stores.embedded.run_files import RunFiles, RunWriter
-from belvedere.stores.embedded.runs import Batch, Ref, Run, RunRef, merge, scan
+from belvedere.stores.embedded.runs import Batch, Ref, Run, RunRef, is_small, merge, scan
 from belvedere.stores.embedded.sections import Section
 from belvedere.types import Epoch
 
@@ -109,6 +109,20 @@ def next_merge(transaction: Transaction) -> Merge | None:
             some = runs[chosen.start : chosen.stop]
             return Merge(table, epoch, some, chosen.stop == len(runs))
     return None
+
+
+def whole_merge(transaction: Transaction, table: TableId) -> Merge | None:
+    """All runs of a table, if that gives room back: what was overwritten or deleted goes.
+
+    Not those of a table that has no file.
+    """
+    lists = run_lists.of_table(transaction, table)
+    if not lists:
+        return None
+    epoch, data = lists[-1]
+    runs = run_lists.decode(data, f"table {table}")
+    in_files = any(not is_small(ref.file) for run in runs for ref in run)
+    return Merge(table, epoch, runs, True) if in_files else None
 
 
 def do(

@@ -97,13 +97,19 @@ def as_of(transaction: Transaction, table: TableId, epoch: Epoch) -> bytes:
 
 def every(transaction: Transaction) -> Iterator[tuple[TableId, Epoch, bytes]]:
     """All run_lists, by table and rising epochs."""
+    for key, value in every_raw(transaction):
+        yield int.from_bytes(key[5:9], "big"), int.from_bytes(key[9:], "big"), value
+
+
+def every_raw(transaction: Transaction) -> Iterator[tuple[bytes, bytes]]:
+    """The same with their whole keys."""
     with transaction.cursor() as cursor:
         if not cursor.set_range(_LIST):
             return
         for key, value in cursor.iternext():
             if not key.startswith(_LIST):
                 return
-            yield int.from_bytes(key[5:9], "big"), int.from_bytes(key[9:], "big"), value
+            yield key, value
 
 
 def of_table(transaction: Transaction, table: TableId) -> list[tuple[Epoch, bytes]]:

@@ -17,19 +17,19 @@ from belvedere.types import Epoch
 
 class EmbeddedState:
     def __init__(self, environments: list[Environment], catalog: Callable[[], int]) -> None:
-        self._places = [SlotFiles(each, slot) for slot, each in enumerate(environments)]
+        self.places = [SlotFiles(each, slot) for slot, each in enumerate(environments)]
         self._catalog = catalog
         self.slots = len(environments)
-        self._merging = _Merging(self._places)
+        self._merging = _Merging(self.places)
 
     def shard(self, slot: Slot, epoch: Epoch) -> EmbeddedShard:
         return EmbeddedShard(self._slot(slot), epoch, self._catalog)
 
     def reader(self, slot: Slot, epoch: Epoch) -> EmbeddedReader:
-        return EmbeddedReader(self._places[slot], epoch)
+        return EmbeddedReader(self.places[slot], epoch)
 
     def getter(self, table: TableId) -> Getter:
-        return shard.getter(self._places, table)
+        return shard.getter(self.places, table)
 
     def sync(self, slot: Slot) -> None:
         """Nothing to do: commits are durable."""
@@ -38,7 +38,7 @@ class EmbeddedState:
         """A table is its run_lists: there is nothing to make."""
 
     def collect(self, keep: Epoch) -> None:
-        for place in self._places:
+        for place in self.places:
             _collect(place, keep, self._catalog())
         self._merging.go_on()
 
@@ -68,7 +68,7 @@ class EmbeddedState:
     def _slot(self, slot: Slot) -> SlotFiles:
         if not 0 <= slot < self.slots:
             raise StoreError(f"there is no slot {slot}: this store has slots 0 to {self.slots - 1}")
-        return self._places[slot]
+        return self.places[slot]
 
 
 def _collect(place: SlotFiles, keep: Epoch, catalog: int) -> None:
