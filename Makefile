@@ -9,11 +9,12 @@ PIP := $(VENV)/bin/python -W ignore -m pip --disable-pip-version-check
 UV_VERSION := 0.13.7
 SCHEDULES ?= 10000
 MINUTES ?= 30
+BACKUPS ?= 30
 JARS := src/belvedere/stores/hbase/jars
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-hbase coverage soak soak-hbase bench java lint lock clean distclean
+.PHONY: help setup demo test test-hbase coverage soak soak-backup soak-hbase bench java lint lock clean distclean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -35,6 +36,9 @@ coverage: setup ## tests, and how much of each package they run; ARGS="tests/uni
 
 soak: setup ## SCHEDULES=10000 random schedules with crashes through the simulator
 	$(VENV)/bin/python -m tests.simulation.soak --schedules $(SCHEDULES) $(ARGS)
+
+soak-backup: setup ## BACKUPS=30 backups beside writers and a pipeline, each restored and every view verified
+	BELVEDERE_BACKUPS=$(BACKUPS) $(VENV)/bin/python -m pytest -n 0 tests/integration/test_backups.py $(ARGS)
 
 soak-hbase: setup java ## MINUTES=30 of killed processes and moving regions, on a real HBase and a Spark cluster
 	$(VENV)/bin/python -m tests.hbase.soak --minutes $(MINUTES) $(ARGS)

@@ -25,7 +25,7 @@ from pathlib import Path
 from zlib import crc32
 
 from belvedere.errors import StoreError
-from belvedere.stores.embedded import copies, part_files, parts
+from belvedere.stores.embedded import copies, layout, part_files, parts
 from belvedere.stores.embedded.environment import Environment, Transaction
 from belvedere.stores.embedded.files import DATA
 from belvedere.stores.embedded.layout import BACKUP, BACKUP_BEGUN, Format
@@ -107,7 +107,7 @@ def take(
 
     `base` is an earlier one on the same file system as the new one: what it has already is linked.
     """
-    copies.check_outside(target, store)
+    layout.check_free(target, store)
     earlier = {} if base is None else read(base).sizes
     with copies.new_folder(target, BACKUP_BEGUN, BACKUP):
         taking = _Taking(store, environments, target, base, earlier)

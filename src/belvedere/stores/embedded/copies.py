@@ -111,16 +111,6 @@ def write_new(path: Path, content: bytes) -> None:
     sync_folder(path.parent)
 
 
-def check_outside(target: Path, source: Path) -> None:
-    """Neither of two directories may be inside of the other."""
-    one, other = target.resolve(), source.resolve()
-    if one == other or one.is_relative_to(other) or other.is_relative_to(one):
-        raise StoreError(
-            f"{target} and {source} are one directory, or one inside of the other: choose a new"
-            " directory beside it"
-        )
-
-
 @contextlib.contextmanager
 def new_folder(folder: Path, begun: str, final: str) -> Iterator[None]:
     """A directory that is empty or new, and complete when it has the file `final`.

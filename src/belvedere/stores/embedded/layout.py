@@ -115,6 +115,19 @@ def current(folder: Path, why: str) -> Format:
     return found
 
 
+def check_free(target: Path, source: Path) -> None:
+    """Raise if a new directory would be inside of a database or a backup, or around `source`."""
+    place = target.resolve()
+    for above in (place, *place.parents):
+        if any((above / name).exists() for name in (FORMAT_FILE, _NEW, BACKUP, BACKUP_BEGUN)):
+            raise StoreError(
+                f"{target} is, or is inside of, a database or a backup: choose a new directory"
+                " elsewhere"
+            )
+    if source.resolve().is_relative_to(place):
+        raise StoreError(f"{source} is inside of {target}: choose a new directory elsewhere")
+
+
 def _parsed(content: bytes) -> Format:
     found = json.loads(content)
     version, slots = int(found["format"]), int(found["slots"])

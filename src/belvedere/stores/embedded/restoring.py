@@ -29,7 +29,7 @@ _ROOM = 1 << 20  # bytes for a mark
 
 def restore(source: Path, target: Path, finish: Callable[[EmbeddedStore], None]) -> None:
     """Make a store in a new directory; `finish` may change it before it counts."""
-    copies.check_outside(target, source)
+    layout.check_free(target, source)
     listed = backup.read(source)
     if listed.format.version != FORMAT:
         raise StoreError(
