@@ -29,7 +29,7 @@ def command(*arguments: str | Path) -> subprocess.Popen[str]:
         "PYTHONPATH": os.pathsep.join([str(ROOT), *(entry for entry in sys.path if entry)])
     }
     return subprocess.Popen(
-        [sys.executable, "-m", "belvedere.cli", *map(str, arguments)],
+        [sys.executable, "-c", "from belvedere.cli import main; main()", *map(str, arguments)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -57,8 +57,7 @@ def test_backups_beside_a_writer_and_a_pipeline_have_right_views(
         pipeline = db.start(max_rows=5000)
         try:
             for number in range(BACKUPS):
-                before = db.status().epoch
-                assert wait_until(lambda before=before: db.status().epoch > before + 2 or None, 120)
+                await_epochs(db, 2)
                 if number % 3 == 2:
                     db.sql("CREATE OR REPLACE MATERIALIZED VIEW big AS SELECT id FROM orders")
                 source, target = tmp_path / f"b{number}", tmp_path / f"r{number}"
@@ -75,6 +74,11 @@ def test_backups_beside_a_writer_and_a_pipeline_have_right_views(
         pipeline.stop()
         shop.check(db)
     assert len(epochs) == BACKUPS  # each of another moment
+
+
+def await_epochs(db: belvedere.Database, count: int) -> None:
+    wanted = db.status().epoch + count
+    assert wait_until(lambda: db.status().epoch >= wanted or None, 120)
 
 
 def check_restored(path: Path, spark: SparkSession) -> int:

@@ -14,14 +14,14 @@ transaction, which removes the lists, is committed.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from belvedere.errors import Damaged, StoreError
 from belvedere.stores.embedded import run_lists
 from belvedere.stores.embedded.environment import Environment, Transaction
 from belvedere.stores.embedded.files import RESTORE
-from belvedere.stores.embedded.runs import is_small
+from belvedere.stores.embedded.runs import RunRef, is_small
 
 _TRIES = 100
 _VERSION = 8  # bytes of an epoch or a position at the end of a key
@@ -39,16 +39,18 @@ def needed(transaction: Transaction, path: str) -> Needed:
     """What the run lists of a part name."""
     lists = list(run_lists.every_raw(transaction))
     newest = {key[:-_VERSION]: data for key, data in lists}
-    return Needed(_sizes(newest.values(), path), _sizes((data for _, data in lists), path))
+    decoded = {data: run_lists.decode(data, path) for _, data in lists}
+    return Needed(
+        _sizes(decoded[data] for data in newest.values()),
+        _sizes(decoded.values()),
+    )
 
 
-def _sizes(lists: Iterable[bytes], path: str) -> dict[str, int]:
+def _sizes(lists: Iterable[Sequence[RunRef]]) -> dict[str, int]:
     found: dict[str, int] = {}
-    for data in lists:
-        for run in run_lists.decode(data, path):
-            for ref in run:
-                if not is_small(ref.file):
-                    found[ref.file] = max(found.get(ref.file, 0), ref.offset + ref.size)
+    for runs in lists:
+        for ref in (ref for run in runs for ref in run if not is_small(ref.file)):
+            found[ref.file] = max(found.get(ref.file, 0), ref.offset + ref.size)
     return found
 
 
@@ -75,16 +77,15 @@ def check_there(environment: Environment) -> None:
 
 def _newest_sizes(transaction: Transaction, path: str) -> dict[str, int]:
     newest = {key[:-_VERSION]: data for key, data in run_lists.every_raw(transaction)}
-    return _sizes((data for data in newest.values() if _is_sound(data, path)), path)
+    return _sizes(_if_sound(data, path) for data in newest.values())
 
 
-def _is_sound(data: bytes, path: str) -> bool:
+def _if_sound(data: bytes, path: str) -> tuple[RunRef, ...]:
     """Of a damaged list, who reads that table is told, with its name; all others go on."""
     try:
-        run_lists.decode(data, path)
+        return run_lists.decode(data, path)
     except Damaged:
-        return False
-    return True
+        return ()
 
 
 def _wrong(folder: str, sizes: dict[str, int]) -> Iterator[str]:
