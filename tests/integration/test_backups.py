@@ -17,9 +17,19 @@ from pyspark.sql import SparkSession
 import belvedere
 from belvedere.waiting import wait_until
 from tests.integration import shop
-from tests.integration.test_kills import WRITER, kill_group, start
+from tests.integration.test_kills import kill_group, start
 
 ROOT = Path(__file__).parents[2]
+WRITER = """
+import sys, belvedere
+from belvedere.waiting import wait_until
+from tests.integration import shop
+db = belvedere.open(sys.argv[1])
+orders = db.table("orders")
+for seed in range(1_000_000):
+    orders.put_many(shop.rows(500, seed))
+    wait_until(lambda: db.status().lag_operations < 10_000 or None)  # on a slow machine, too
+"""
 BACKUPS = int(os.environ.get("BELVEDERE_BACKUPS", "3"))
 
 
@@ -54,7 +64,7 @@ def test_backups_beside_a_writer_and_a_pipeline_have_right_views(
         shop.create(db)
         db.catch_up()
         writer = start(WRITER, tmp_path / "shop")
-        pipeline = db.start(max_rows=5000)
+        pipeline = db.start()
         try:
             for number in range(BACKUPS):
                 await_epochs(db, 2)
