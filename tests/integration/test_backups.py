@@ -28,7 +28,7 @@ db = belvedere.open(sys.argv[1])
 orders = db.table("orders")
 for seed in range(1_000_000):
     orders.put_many(shop.rows(500, seed))
-    wait_until(lambda: db.status().lag_operations < 10_000 or None)  # on a slow machine, too
+    wait_until(lambda: db.status().lag_operations < 10_000 or None, None)
 """
 BACKUPS = int(os.environ.get("BELVEDERE_BACKUPS", "3"))
 

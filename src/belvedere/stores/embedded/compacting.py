@@ -53,7 +53,7 @@ def compact(folder: Path, clean: Callable[[EmbeddedStore], None]) -> Compacted:
             layout.check_unused(part, _in_use(folder))
             (part / _COPY).unlink(missing_ok=True)  # of one that was killed
         before = _bytes(names)
-        with EmbeddedStore.of(folder, found) as store:
+        with EmbeddedStore.of(folder, found, layout.SMALL_MAP) as store:
             clean(store)
             for place in store.places:
                 _merge_all(place)

@@ -78,7 +78,10 @@ def _translated(path: str, target: Path, error: lmdb.Error) -> Exception:
     code = getattr(error, "code", 0)
     if code in (*_NO_ROOM, errno.EIO) or isinstance(error, lmdb.DiskError):
         return OSError(code or errno.ENOSPC, os.strerror(code or errno.ENOSPC), str(target))
-    return StoreError(f"{path} cannot be copied: {error}. Stop all processes and try again")
+    return StoreError(
+        f"{path} cannot be copied: {error}. Stop all processes, copy the whole directory as it is,"
+        " and please report this"
+    )
 
 
 def checksum(path: Path) -> int:

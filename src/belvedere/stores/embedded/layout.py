@@ -34,6 +34,7 @@ _NEW = "format.json.new"
 BACKUP, BACKUP_BEGUN = "backup.json", "backup.json.new"
 RESTORE_BEGUN = "format.json.restored"  # its end is that it becomes the format file
 _ROOM = 1 << 20  # bytes for a mark
+SMALL_MAP = 64 << 20  # it grows: for who writes little, and does not know how much a user allows
 _EPOCHS = 4  # format 2: whoever had committed more of them had opened all slots
 
 

@@ -92,5 +92,5 @@ def _claim(path: Path, store: str, part: str) -> None:
 def _finish(target: Path, made: Format, finish: Callable[[EmbeddedStore], None]) -> None:
     from belvedere.stores.embedded.store import EmbeddedStore
 
-    with EmbeddedStore.of(target, made) as store:
+    with EmbeddedStore.of(target, made, layout.SMALL_MAP) as store:
         finish(store)
