@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
 import belvedere
 from belvedere.errors import StoreError
-from belvedere.stores.embedded import EmbeddedStore, parts, run_lists
+from belvedere.stores.embedded import EmbeddedStore, compacting, parts, run_lists
 from belvedere.stores.embedded.runs import is_small
+from belvedere.waiting import wait_until
 from tests.integration import shop
 from tests.unit.stores.test_backup import opened, places
 from tests.unit.stores.test_backup import runs as run_files
@@ -125,3 +127,32 @@ def test_a_store_that_cannot_be_written_is_not_compacted(tmp_path: Path) -> None
     (path / "base" / "data.mdb").chmod(0o400)
     with pytest.raises(StoreError, match="cannot be compacted: there is no right to write"):
         belvedere.compact(path)
+
+
+def test_who_opens_the_store_meanwhile_waits_and_finds_it_compacted(tmp_path: Path) -> None:
+    path = grown(tmp_path / "shop")
+    found: list[int] = []
+
+    def open_and_count() -> None:
+        with opened(path) as db:
+            found.append(db.table("orders").to_arrow().num_rows)
+
+    opener = threading.Thread(target=open_and_count)
+
+    def clean(store: EmbeddedStore) -> None:
+        opener.start()
+        assert wait_until(lambda: _is_waited_for(path) or None, 60)
+        assert not found
+
+    done = compacting.compact(path, clean)
+    opener.join(60)
+    with opened(path) as db:
+        assert found == [db.table("orders").to_arrow().num_rows]
+    assert done.after < done.before
+
+
+def _is_waited_for(path: Path) -> bool:
+    """Whether somebody waits for the lock of a directory; the system lists such locks."""
+    inode = f":{path.stat().st_ino} "
+    locks = Path("/proc/locks").read_text(encoding="ascii").splitlines()
+    return any("->" in line and inode in line for line in locks)
