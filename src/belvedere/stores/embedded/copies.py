@@ -121,7 +121,7 @@ def new_folder(folder: Path, begun: str, final: str) -> Iterator[None]:
     Until then it has the file `begun`, so what a kill leaves is recognised; the block replaces its
     content, and it gets its final name when all is on disk. What an error leaves is removed.
     """
-    is_new = _make_empty(folder)
+    made = _make_empty(folder)
     try:
         with told(folder):
             write_new(folder / begun, b"")
@@ -130,22 +130,23 @@ def new_folder(folder: Path, begun: str, final: str) -> Iterator[None]:
             _sync_tree(folder)
             (folder / begun).rename(folder / final)
             sync_folder(folder)
-            sync_folder(folder.parent)
+            for each in made:
+                sync_folder(each.parent)
     except BaseException:  # whatever it was, nothing is left that looks like something
-        _remove(folder, is_new)
+        _remove(folder, folder in made)
         raise
 
 
-def _make_empty(folder: Path) -> bool:
-    """Whether the directory was made; it must not have had content."""
+def _make_empty(folder: Path) -> list[Path]:
+    """The directories that were made; the last one must not have had content."""
     try:
-        is_new = not folder.exists()
+        made = [each for each in (folder, *folder.parents) if not each.exists()]
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()):
             raise StoreError(f"{folder} is not empty: choose an empty or new directory")
     except OSError as error:
         raise StoreError(f"{folder} cannot be used: {error.strerror}") from error
-    return is_new
+    return made
 
 
 def _remove(folder: Path, also_itself: bool) -> None:
