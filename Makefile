@@ -10,11 +10,12 @@ UV_VERSION := 0.13.7
 SCHEDULES ?= 10000
 MINUTES ?= 30
 CASES ?= 500
+BACKUPS ?= 30
 JARS := src/belvedere/stores/hbase/jars
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-hbase coverage soak soak-damage soak-hbase bench java lint lock clean distclean
+.PHONY: help setup demo test test-hbase coverage soak soak-backup soak-damage soak-hbase bench java lint lock clean distclean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -39,6 +40,9 @@ soak: setup ## SCHEDULES=10000 random schedules with crashes through the simulat
 
 soak-damage: setup ## CASES=500 copies of a database with one damaged file
 	BELVEDERE_DAMAGES=$(CASES) $(VENV)/bin/python -m pytest tests/integration/test_damaged_files.py -n 2 $(ARGS)
+
+soak-backup: setup ## BACKUPS=30 backups beside writers and a pipeline, each restored and every view verified
+	BELVEDERE_BACKUPS=$(BACKUPS) $(VENV)/bin/python -m pytest -n 0 tests/integration/test_backups.py $(ARGS)
 
 soak-hbase: setup java ## MINUTES=30 of killed processes and moving regions, on a real HBase and a Spark cluster
 	$(VENV)/bin/python -m tests.hbase.soak --minutes $(MINUTES) $(ARGS)

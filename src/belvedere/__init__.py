@@ -28,7 +28,7 @@ How the code is laid out, in the order in which data flows:
     statements/   one module per kind of SQL statement
     cost/         what a view would cost
     database.py, table.py, view.py, result.py, prepared.py, preview.py, status.py, table_status.py,
-    inspection.py
+    inspection.py, backups.py
                   what users hold in their hands
     cli/, bench/  the command line, the benchmark
     errors.py, types.py, processes.py, libraries.py, waiting.py
@@ -40,6 +40,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from belvedere.backups import compact, restore
     from belvedere.database import Database, open
     from belvedere.epochs.coordinator import EpochReport
     from belvedere.epochs.handle import Pipeline
@@ -61,7 +62,9 @@ __all__ = [
     "Table",
     "Verification",
     "View",
+    "compact",
     "open",
+    "restore",
 ]
 
 _HOMES = {
@@ -74,7 +77,9 @@ _HOMES = {
     "Table": "table",
     "Verification": "epochs.verify",
     "View": "view",
+    "compact": "backups",
     "open": "database",
+    "restore": "backups",
 }
 
 

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from belvedere.result import Result
     from belvedere.spark.runner import SparkRunner
     from belvedere.status import Status
+    from belvedere.stores.embedded.backup import Taken
 
 
 class Database:
@@ -297,6 +298,19 @@ class Database:
         from belvedere.epochs.settings import Settings
 
         return repair_base(self._coordinator(Settings()), _name("table", table))
+
+    def backup(
+        self, target: str | os.PathLike[str], base: str | os.PathLike[str] | None = None
+    ) -> Taken:
+        """Copy the whole database, as of one moment, to a new directory, whatever others do
+        meanwhile; `belvedere.restore` makes a database of it.
+
+        Runs are linked, not copied, if the directory is on the same file system, or if `base`, an
+        earlier backup beside it, has them.
+        """
+        from belvedere.backups import backup
+
+        return backup(self.store, target, base)
 
     def status(self) -> Status:
         from belvedere.status import read_status

@@ -68,7 +68,10 @@ def inspect(url: str | os.PathLike[str]) -> Inspection:
 
     It need not be possible to open it; others may have it open.
     """
-    found = inspect_store(embedded_path(os.fspath(url)))
+    path = embedded_path(os.fspath(url))
+    if path is None:
+        raise StoreError(f"{url} keeps no files of ours: there is nothing to look at")
+    found = inspect_store(path)
     names = Names.of(found.catalog)
     can_be_opened = all(part.can_be_opened for part in found.parts)
     findings = [

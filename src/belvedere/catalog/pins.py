@@ -71,6 +71,16 @@ def hold(store: Store, seconds: float) -> Held:
     return store.catalog.transact(body)
 
 
+def clear(store: Store) -> None:
+    """Nothing is held: the store is a copy, and its readers are not here."""
+
+    def body(t: CatalogTransaction) -> None:
+        for key in layout.PINS.all(t):
+            layout.PINS.delete(t, key)
+
+    store.catalog.transact(body)
+
+
 def oldest_pin(store: Store, now: float) -> Pin | None:
     return store.catalog.read(lambda t: oldest_pin_in(t, now))
 

@@ -204,6 +204,31 @@ COMMANDS = (
         ("belvedere metrics", "belvedere metrics > /var/lib/node_exporter/belvedere.prom"),
     ),
     Listed(
+        "backup",
+        "backup",
+        KEEP,
+        "Copy the database, as of one moment, while others use it.",
+        (
+            "belvedere --db shop backup /backups/monday",
+            "belvedere --db shop backup /mnt/tuesday --base /mnt/monday",
+        ),
+    ),
+    Listed(
+        "restore",
+        "restore",
+        KEEP,
+        "Make a database in a new directory of a backup.",
+        ("belvedere restore /backups/monday shop-again",),
+        database=False,
+    ),
+    Listed(
+        "compact",
+        "compact",
+        KEEP,
+        "Give room back to the file system.",
+        ("belvedere --db shop compact", "belvedere compact --json"),
+    ),
+    Listed(
         "hbase",
         "hbase",
         TRY,

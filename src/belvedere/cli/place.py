@@ -1,6 +1,6 @@
 """Which database a command works on.
 
-Only `init` and `demo` create one: a mistyped path must not become an empty database.
+Only `init`, `demo` and `restore` create one: a mistyped path must not become an empty database.
 """
 
 from __future__ import annotations

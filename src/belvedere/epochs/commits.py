@@ -62,6 +62,16 @@ def commit(
     return manifest
 
 
+def raise_floor(store: Store, lease: Lease, now: float) -> None:
+    """Allow all history to be removed that no reader holds."""
+
+    def body(t: CatalogTransaction) -> None:
+        check_fence(t, lease)
+        _raise_floor(t, read_head(t).epoch, 0, now)
+
+    store.catalog.transact(body)
+
+
 def _raise_floor(t: CatalogTransaction, epoch: Epoch, history: int, now: float) -> None:
     """Allow history to be removed, all but so many epochs, as far as no reader holds it.
 

@@ -11,6 +11,7 @@ R4, R7).
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 import uuid
@@ -24,7 +25,7 @@ from belvedere.catalog.pins import oldest_pin
 from belvedere.catalog.state import read_floor, read_head
 from belvedere.epochs.adoption import adopt_tables
 from belvedere.epochs.choose import Chooser
-from belvedere.epochs.commits import commit
+from belvedere.epochs.commits import commit, raise_floor
 from belvedere.epochs.garbage import garbage_removed, remove_dropped
 from belvedere.epochs.intent import LOAD, Intent, engines
 from belvedere.epochs.intents import Decide, begin, definitions
@@ -126,6 +127,21 @@ class Coordinator:
         }
         return _report(intent, manifest, time.perf_counter() - began, stages)
 
+    def clean(self) -> None:
+        """Remove all that nobody needs any more, between epochs, however long it takes."""
+        lease = self._held()
+        with self.beating():
+            gone = remove_dropped(self.store, lease, self.now())
+            for table in gone:
+                self._dropped(table, math.inf)
+            garbage_removed(self.store, gone)
+            self.store.base.reclaim(math.inf)
+            raise_floor(self.store, lease, self.now())
+            head, floor = self.store.catalog.read(lambda t: (read_head(t), read_floor(t)))
+            self.store.state.collect(floor)
+            pinned = oldest_pin(self.store, self.now())
+            self._trim_to(head.vector if pinned is None else pinned.vector)
+
     def beating(self) -> AbstractContextManager[None]:
         """Keep the lease during something long between epochs."""
         return _Heartbeat(self.store, self._held(), self.now)
@@ -207,9 +223,12 @@ class Coordinator:
         used, most = self.store.base.room()
         short = used - self._used >= _TRIM_BYTES or used > most // 2
         if total - self._trimmed >= self.settings.trim_after or (short and total > self._trimmed):
-            for stream, position in sorted(vector.items()):
-                self.store.base.trim(stream, position)
+            self._trim_to(vector)
             self._trimmed, self._used = total, used
+
+    def _trim_to(self, vector: Vector) -> None:
+        for stream, position in sorted(vector.items()):
+            self.store.base.trim(stream, position)
 
     def _held(self) -> Lease:
         if self.lease is None:

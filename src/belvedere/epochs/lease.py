@@ -82,6 +82,17 @@ def release(store: Store, lease: Lease) -> None:
     store.catalog.transact(body)
 
 
+def clear(store: Store) -> None:
+    """Nobody has the lease: the store is a copy, and its coordinator is not here."""
+
+    def body(t: CatalogTransaction) -> None:
+        lease = _read(t)
+        if lease is not None:
+            layout.LEASE.put(t, asdict(replace(lease, owner="", expires=0.0)))
+
+    store.catalog.transact(body)
+
+
 def check_fence(t: CatalogTransaction, lease: Lease) -> None:
     current = _fence(t)
     if current != lease.fence:

@@ -91,12 +91,12 @@ def exists(url: str) -> bool:
     return plugin.exists(rest)
 
 
-def embedded_path(url: str) -> str:
-    """The directory of an embedded store; other stores have none."""
-    plugin, rest = _found(url)
-    if plugin is not _plugins["belvedere"]:
-        raise StoreError(f"{url} keeps no files of ours: there is nothing to look at")
-    return rest
+def embedded_path(url: str) -> str | None:
+    """The directory of a store that is embedded; None if it is another kind."""
+    match = _SCHEME.match(url)
+    if match is None:
+        return url
+    return match[2] if match[1].lower() == "belvedere" else None
 
 
 def _found(url: str) -> tuple[Plugin, str]:

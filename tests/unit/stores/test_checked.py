@@ -97,7 +97,8 @@ def filled(folder: Path) -> int:
     with lmdb.open(str(folder), map_size=1 << 28) as environment:
         with environment.begin(write=True) as transaction:
             for position in range(40_000):
-                transaction.put(b"\0\0\0\0l" + position.to_bytes(8, "big"), b"b" * 100)
+                key = b"\0\0\0\0l" + position.to_bytes(8, "big")
+                transaction.put(key, checked.seal(key, b"b" * 100))
             run_lists.set_floors(transaction, 3, 2, 1)
         return int(environment.info()["last_txnid"])
 

@@ -537,11 +537,12 @@ def test_a_reader_whose_files_are_merged_away_goes_on_reading(
         shard = store.state.shard(0, 6)
         batches = shard.scan_batches(2, b"", None, batch=1)
         assert next(batches)[1].to_pylist() == [b"5"]
-        for path in tmp_path.glob("slots/000/*.run"):
-            path.unlink()
-        assert next(batches)[1].to_pylist() == [b"5"]
-        with pytest.raises(Damaged, match=r"\.run is missing, which has records of table 1 in"):
-            EmbeddedStore.open(tmp_path).state.shard(0, 6).get_many(1, binary(b"0"))
+        with EmbeddedStore.open(tmp_path) as other:
+            for path in tmp_path.glob("slots/000/*.run"):
+                path.unlink()
+            assert next(batches)[1].to_pylist() == [b"5"]
+            with pytest.raises(Damaged, match=r"\.run is missing, which has records of table 1 in"):
+                other.state.shard(0, 6).get_many(1, binary(b"0"))
 
 
 def test_mapped_pages_are_given_back_and_read_again(

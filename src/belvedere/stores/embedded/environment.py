@@ -161,6 +161,13 @@ class Environment:
                 self._left.set()
         return self.read(lambda transaction: (common(transaction), transaction.get(key)))
 
+    def copy_to(self, transaction: Transaction, descriptor: int) -> None:
+        """Write the environment as of a read transaction to a file, without its free pages.
+
+        Nobody waits for it. LMDB numbers the copy from 1 on: see `files.renumber`.
+        """
+        self._lmdb.copyfd(descriptor, compact=True, txn=transaction)
+
     # ------------------------------------------------------------ writing
 
     def write(self, body: Callable[[Transaction], T], frees: bool = False) -> T:
@@ -219,12 +226,20 @@ class Environment:
         with self._opening:
             if self._lmdb is None:
                 self._close_inherited()
-                opened = self._open(files.check_whole(self.path))
+                opened = self._open_whole()
                 self._lmdb = opened
-                self._file = self._file_there()
                 self._begin = opened.begin
                 self.mark = mark_of(opened, self.path)
         return self._lmdb.begin(*arguments)
+
+    def _open_whole(self) -> Any:
+        """Compacting may replace the file at the moment of opening: then it is the wrong one."""
+        while True:
+            self._file = self._file_there()
+            opened = self._open(files.check_whole(self.path))
+            if not self.replaced:
+                return opened
+            opened.close()
 
     def _open(self, length: int) -> Any:
         opened = self._open_lmdb()
@@ -449,6 +464,12 @@ def release(environment: Environment) -> None:
             else:
                 del _environments[environment.path]
             environment.close()
+
+
+def is_open(path: str) -> bool:
+    """Whether this process has the environment at `path` open."""
+    with _registry:
+        return os.path.realpath(path) in _environments
 
 
 def _after_fork() -> None:

@@ -11,6 +11,8 @@ by byte:
     136   last page in use u64
     144   number of the transaction that wrote the page, u64
 
+Transaction n writes page n modulo 2, and readers look there: the number decides the place.
+
 A file may be shorter than its last page says: pages that one transaction took and freed again are
 never written. They are free then, and nobody reads them. So if a file is short, the tree decides:
 no page of it may be behind the end.
@@ -34,6 +36,7 @@ from belvedere.errors import StoreError
 DATA, LOCK = "data.mdb", "lock.mdb"
 RESTORE = "Restore the whole directory from one backup"
 _META, _META_AT, _META_SIZE = Struct("<II16xIHHQQQQQIHHQQQQQQQ"), 16, 152
+_NUMBER, _NUMBER_AT = Struct("<Q"), 144
 _KNOWN = (0xBEEFC0DE, 1)  # LMDB 0.9
 PAGE_HEAD = Struct("<QHHHH")
 _NODE = Struct("<HHHH")
@@ -196,3 +199,21 @@ def lengthen(folder: str, size: int) -> None:
     with open(os.path.join(folder, DATA), "r+b") as file:
         if os.fstat(file.fileno()).st_size < size:
             os.truncate(file.fileno(), size)
+
+
+def renumber(path: str, number: int) -> None:
+    """Let a compact copy of an environment have the number of the transaction that it was made of:
+    LMDB begins with 1 again, and numbers are what tells older parts from newer ones (`parts.py`).
+
+    Both meta pages then name the same tree, under this number and the one before.
+    """
+    with open(path, "r+b") as file:
+        meta = newest_meta(file)
+        if meta is None:
+            raise StoreError(f"{path} is not a file of LMDB 0.9: please report this")
+        at = meta.page_size if _read_meta(file, meta.page_size) == meta else 0
+        content = os.pread(file.fileno(), _META_SIZE - _META_AT, at + _META_AT)
+        for each in (number, max(number - 1, 0)):
+            start = each % 2 * meta.page_size
+            os.pwrite(file.fileno(), content, start + _META_AT)
+            os.pwrite(file.fileno(), _NUMBER.pack(each), start + _NUMBER_AT)

@@ -4,6 +4,8 @@ in the middle of either.
     format.json          format version, slot count, the store's id, a checksum of these; it is
                          there when all parts are
     format.json.new      the same, while parts are being made or marked
+    format.json.restored   while they are brought from a backup
+    backup.json          in a backup, which is no store yet (`backup.py`)
 
 Format 2 had no ids, and its environments were made when they were first used. Formats 2 and 3 kept
 state tables as records in LMDB (`older_slots.py`). Formats up to 4 had no checksums here and in
@@ -27,7 +29,7 @@ import lmdb
 
 from belvedere.errors import StoreError
 from belvedere.stores.embedded import files, older_base, older_slots, older_values, parts
-from belvedere.stores.embedded.environment import translated
+from belvedere.stores.embedded.environment import is_open, translated
 from belvedere.stores.embedded.files import DATA, LOCK, RESTORE
 
 FORMAT = 5
@@ -35,7 +37,10 @@ _OLDEST = 2
 _WITH_CHECKSUM = 5
 FORMAT_FILE = "format.json"
 _NEW = "format.json.new"
+BACKUP, BACKUP_BEGUN = "backup.json", "backup.json.new"
+RESTORE_BEGUN = "format.json.restored"  # its end is that it becomes the format file
 _ROOM = 1 << 20  # bytes for a mark
+SMALL_MAP = 64 << 20  # it grows: for who writes little, and does not know how much a user allows
 _EPOCHS = 4  # format 2: whoever had committed more of them had opened all slots
 
 
@@ -48,7 +53,28 @@ class Format:
 
 def is_store(path: str) -> bool:
     """Whether a directory is a store, or was one until parts of it were lost."""
-    return (Path(path) / FORMAT_FILE).is_file()
+    folder = Path(path)
+    if (folder / FORMAT_FILE).is_file():
+        return True
+    check_no_backup(folder)
+    return False
+
+
+def check_no_backup(folder: Path) -> None:
+    """Raise if a directory will be a store only when it is restored, or is a half one."""
+    if (folder / BACKUP).exists():
+        raise StoreError(
+            f"{folder} is a backup: make a database of it with belvedere restore {folder} NEW"
+        )
+    if (folder / BACKUP_BEGUN).exists():
+        raise StoreError(
+            f"{folder} is a backup that was interrupted, or is under way: use another one"
+        )
+    if (folder / RESTORE_BEGUN).exists() and not (folder / FORMAT_FILE).exists():
+        raise StoreError(
+            f"{folder} is being restored from a backup, or that was interrupted: remove it, and"
+            " restore again"
+        )
 
 
 def prepare(folder: Path, wanted: int | None) -> Format:
@@ -57,7 +83,8 @@ def prepare(folder: Path, wanted: int | None) -> Format:
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with _locked(folder):
+        with locked(folder):
+            check_no_backup(folder)
             if not (folder / FORMAT_FILE).exists():
                 _create(folder, max(2, min(os.cpu_count() or 1, 8)) if wanted is None else wanted)
             found = read_format(folder)
@@ -95,6 +122,19 @@ def current(folder: Path, why: str) -> Format:
     return found
 
 
+def check_free(target: Path, source: Path) -> None:
+    """Raise if a new directory would be inside of a database or a backup, or around `source`."""
+    place = target.resolve()
+    for above in (place, *place.parents):
+        if any((above / name).exists() for name in (FORMAT_FILE, _NEW, BACKUP, BACKUP_BEGUN)):
+            raise StoreError(
+                f"{target} is, or is inside of, a database or a backup: choose a new directory"
+                " elsewhere"
+            )
+    if source.resolve().is_relative_to(place):
+        raise StoreError(f"{source} is inside of {target}: choose a new directory elsewhere")
+
+
 def _parsed(content: bytes) -> Format:
     found = json.loads(content)
     version, slots = int(found["format"]), int(found["slots"])
@@ -112,7 +152,7 @@ def _checksum(content: dict[str, Any]) -> str:
 
 
 @contextlib.contextmanager
-def _locked(folder: Path) -> Iterator[None]:
+def locked(folder: Path) -> Iterator[None]:
     """Two processes may create one store at the same time; the directory itself is the lock, so no
     file is left behind.
     """
@@ -153,11 +193,21 @@ def _begun(folder: Path) -> Format | None:
         return None
 
 
+def new_id() -> str:
+    return uuid.uuid4().hex
+
+
+def to_bytes(made: Format) -> bytes:
+    """What a format file says."""
+    said = {"format": made.version, "slots": made.slots, "id": made.id}
+    content = {"belvedere": "embedded store", **said}
+    return json.dumps(content | {"checksum": _checksum(content)}).encode()
+
+
 def _begin(folder: Path, slots: int, known_id: str = "") -> Format:
-    made = Format(FORMAT, slots, known_id or uuid.uuid4().hex)
-    content = {"belvedere": "embedded store", "format": FORMAT, "slots": slots, "id": made.id}
-    with (folder / _NEW).open("w", encoding="utf-8") as file:
-        json.dump(content | {"checksum": _checksum(content)}, file)
+    made = Format(FORMAT, slots, known_id or new_id())
+    with (folder / _NEW).open("wb") as file:
+        file.write(to_bytes(made))
         file.flush()
         os.fsync(file.fileno())
     _sync(folder)
@@ -213,8 +263,11 @@ def _migrate(folder: Path, found: Format) -> Format:
     missing = [part for part in names if not (folder / part / DATA).exists()]
     if len(missing) <= found.slots + 1 and (lost := _lost(folder, missing)):
         raise StoreError(f"{folder / lost} is missing, a part of this store is lost. {RESTORE}")
+    why = (
+        "has an older format, and other processes have it open: stop them, then open it once alone"
+    )
     for part in names:
-        _check_unused(folder / part / LOCK, folder)
+        check_unused(folder / part, f"{folder} {why}")
     made = _begun(folder) or _begin(folder, found.slots, found.id)
     for part in names:
         _make(folder / part, made.id, part, fresh=part in missing)
@@ -226,18 +279,32 @@ def _migrate(folder: Path, found: Format) -> Format:
     return made
 
 
-def _check_unused(lock: Path, folder: Path) -> None:
-    """LMDB has the first byte of its lock file locked as long as an environment is open."""
+def check_unused(part: Path, why: str) -> None:
+    """Raise if another process has an environment open."""
+    with alone(part, why):
+        return
+
+
+@contextlib.contextmanager
+def alone(part: Path, why: str) -> Iterator[None]:
+    """While nobody has an environment open, and who would open it waits.
+
+    LMDB has the first byte of its lock file locked as long as an environment is open. Such locks
+    belong to a process: it must neither have the environment open nor open its lock file in the
+    block.
+    """
+    lock = part / LOCK
+    if is_open(str(part)):
+        raise StoreError(why)
     if not lock.exists():
+        yield
         return
     with lock.open("r+b") as file:
         try:
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 0)
         except OSError:
-            raise StoreError(
-                f"{folder} has an older format, and other processes have it open: stop them, then"
-                " open it once alone"
-            ) from None
+            raise StoreError(why) from None
+        yield
 
 
 def _lost(folder: Path, missing: list[str]) -> str | None:

@@ -15,7 +15,7 @@ from belvedere.stores.embedded import run_lists, sections
 from belvedere.stores.embedded.environment import Environment, Transaction
 from belvedere.stores.embedded.run_files import RunFiles, RunWriter
 from belvedere.stores.embedded.run_lists import Owner
-from belvedere.stores.embedded.runs import Batch, Ref, Run, RunRef, merge, scan
+from belvedere.stores.embedded.runs import Batch, Ref, Run, RunRef, is_small, merge, scan
 from belvedere.stores.embedded.sections import Section
 from belvedere.types import Epoch
 
@@ -114,6 +114,20 @@ def next_merge(transaction: Transaction) -> Merge | None:
 
 def _where(owner: Owner) -> str:
     return f"table {run_lists.table_of(owner)}"
+
+
+def whole_merge(transaction: Transaction, owner: Owner) -> Merge | None:
+    """All runs of a table, if that gives room back: what was overwritten or deleted goes.
+
+    Not those of a table that has no file.
+    """
+    lists = run_lists.of_owner(transaction, owner)
+    if not lists:
+        return None
+    epoch, data = lists[-1]
+    runs = run_lists.decode(data, _where(owner))
+    in_files = any(not is_small(ref.file) for run in runs for ref in run)
+    return Merge(owner, epoch, runs, True) if in_files else None
 
 
 def do(

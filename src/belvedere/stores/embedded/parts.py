@@ -25,7 +25,7 @@ from collections.abc import Callable, Sequence
 from struct import Struct
 
 from belvedere.errors import StoreError
-from belvedere.stores.embedded import log, run_lists
+from belvedere.stores.embedded import log, part_files, run_lists
 from belvedere.stores.embedded.checked import opened, seal
 from belvedere.stores.embedded.environment import Environment, Transaction
 from belvedere.stores.embedded.files import RESTORE
@@ -33,7 +33,7 @@ from belvedere.stores.embedded.files import RESTORE
 _STORE = b"\0\0\0\0mstore"
 PARTS = b"\0\0\0\0mparts"
 _NUMBER = Struct(">Q")
-_COPY = "or this copy was not made in one piece: a copy needs all processes stopped"
+_COPY = "or this copy was not made in one piece: use belvedere backup"
 
 
 def names(slots: int) -> list[str]:
@@ -71,7 +71,7 @@ def noted(transaction: Transaction) -> list[int]:
 
 
 def check(folder: str, store: str, environments: Sequence[Environment]) -> None:
-    """Raise unless all parts are of this store, and from one time.
+    """Raise unless all parts are of this store, from one time, and have their files.
 
     Other processes may write meanwhile: clocks only go on.
     """
@@ -91,6 +91,8 @@ def check(folder: str, store: str, environments: Sequence[Environment]) -> None:
     for name, environment, number in zip(found[1:], others, needed, strict=False):
         if environment.number() < number:
             raise mixed(folder, name, "the catalog")
+    for environment in others:
+        part_files.check_there(environment)
 
 
 def _check_owner(folder: str, store: str, name: str, found: str | None) -> None:

@@ -114,6 +114,8 @@ class UnlockedEnvironment(ReadingEnvironment):
         return result
 
     def _check(self, number: int) -> None:
+        if self.replaced:  # without a lock file, who compacts the store cannot see us
+            raise StoreError(f"{self.path} was replaced while it was open: open the store again")
         if self.mark() > number + _KEPT:
             raise _Overtaken(self.path)
 

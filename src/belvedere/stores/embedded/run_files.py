@@ -90,6 +90,9 @@ class RunFiles:
     def has(self, name: str) -> bool:
         return os.path.exists(os.path.join(self.folder, name))
 
+    def size(self, name: str) -> int:
+        return os.stat(os.path.join(self.folder, name)).st_size
+
     def names(self) -> list[str]:
         return [name for name in os.listdir(self.folder) if name.endswith(ENDING)]
 

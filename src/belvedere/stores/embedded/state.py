@@ -22,19 +22,19 @@ class EmbeddedState:
         self, environments: list[Environment], catalog: Callable[[], int], base: Place
     ) -> None:
         """Runs of base rows, in `base`, are merged together with ours."""
-        self._places = [SlotFiles(each, slot) for slot, each in enumerate(environments)]
+        self.places = [SlotFiles(each, slot) for slot, each in enumerate(environments)]
         self._catalog = catalog
         self.slots = len(environments)
-        self._merging = Merging([*self._places, base])
+        self._merging = Merging([*self.places, base])
 
     def shard(self, slot: Slot, epoch: Epoch) -> EmbeddedShard:
         return EmbeddedShard(self._slot(slot), epoch, self._catalog)
 
     def reader(self, slot: Slot, epoch: Epoch) -> EmbeddedReader:
-        return EmbeddedReader(self._places[slot], epoch)
+        return EmbeddedReader(self.places[slot], epoch)
 
     def getter(self, table: TableId) -> Getter:
-        return shard.getter(self._places, table)
+        return shard.getter(self.places, table)
 
     def sync(self, slot: Slot) -> None:
         """Nothing to do: commits are durable."""
@@ -43,7 +43,7 @@ class EmbeddedState:
         """A table is its run_lists: there is nothing to make."""
 
     def collect(self, keep: Epoch) -> None:
-        for place in self._places:
+        for place in self.places:
             _collect(place, keep, self._catalog())
         self._merging.go_on()
 
@@ -75,7 +75,7 @@ class EmbeddedState:
     def _slot(self, slot: Slot) -> SlotFiles:
         if not 0 <= slot < self.slots:
             raise StoreError(f"there is no slot {slot}: this store has slots 0 to {self.slots - 1}")
-        return self._places[slot]
+        return self.places[slot]
 
 
 def _collect(place: SlotFiles, keep: Epoch, catalog: int) -> None:

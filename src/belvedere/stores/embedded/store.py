@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from belvedere.encoding import MAX_KEY
 from belvedere.errors import StoreError
@@ -28,9 +29,13 @@ from belvedere.stores.embedded import environment, holder, layout, pages, parts,
 from belvedere.stores.embedded.base_tables import EmbeddedBase
 from belvedere.stores.embedded.catalog import EmbeddedCatalog
 from belvedere.stores.embedded.environment import Environment
+from belvedere.stores.embedded.layout import Format
 from belvedere.stores.embedded.places import Place
 from belvedere.stores.embedded.reading import ReadOnly
 from belvedere.stores.embedded.state import EmbeddedState
+
+if TYPE_CHECKING:
+    from belvedere.stores.embedded.backup import Taken
 
 MAP_SIZE = 64 << 30  # virtual; the files are as large as their content
 MAX_SIZE = 1 << 40
@@ -54,25 +59,26 @@ class EmbeddedStore:
         }
         self.read_only = bool(why_read_only)
         self.capabilities = Capabilities(longest_key=MAX_KEY)
-        folders = [os.path.join(path, name) for name in parts.names(slots)]
         self._environments: list[Environment] = []
-        for folder in folders:
+        for name in parts.names(slots):
+            folder = os.path.join(path, name)
             kind = reading.kind_of(folder) if why_read_only else Environment
             self._environments.append(environment.acquire(folder, map_size, max_size, kind))
+        self._make_parts(slots, why_read_only)
+
+    def _make_parts(self, slots: int, why_read_only: str) -> None:
         catalog, base, *state = (
             cast(Environment, ReadOnly(e, why_read_only)) if why_read_only else e
             for e in self._environments
         )
-        rows = Place(base)
-        self._parts = (
-            EmbeddedCatalog(catalog, [base, *state]),
-            EmbeddedBase(rows, slots, catalog.number),
-        )
+        self._rows = Place(base)
+        tables = EmbeddedBase(self._rows, slots, catalog.number)
+        self._parts = EmbeddedCatalog(catalog, [base, *state]), tables
+        self._state = EmbeddedState(state, catalog.number, self._rows)
         self.catalog: Catalog = self._parts[0]
-        self.base: BaseTables = self._parts[1]
-        self._state = EmbeddedState(state, catalog.number, rows)
+        self.base: BaseTables = tables
         self.state: StateTables = self._state
-        self.history: RowHistory | None = self._parts[1]
+        self.history: RowHistory | None = tables
         self.foreign: ForeignTables | None = None
 
     @classmethod
@@ -100,13 +106,40 @@ class EmbeddedStore:
                 f"{folder} has {found.slots} slots, not {slots}: the number is fixed at creation;"
                 " open it without one"
             )
-        store = cls(folder, found.slots, min(map_size, max_size), max_size, why)
+        return cls.of(Path(folder), found, map_size, max_size, why)
+
+    @classmethod
+    def of(
+        cls,
+        folder: Path,
+        found: Format,
+        map_size: int = MAP_SIZE,
+        max_size: int = MAX_SIZE,
+        why_read_only: str = "",
+    ) -> EmbeddedStore:
+        """The store in a directory that has all its parts, whatever its format file says."""
+        path = os.path.realpath(folder)
+        store = cls(path, found.slots, min(map_size, max_size), max_size, why_read_only)
         try:
-            parts.check(folder, found.id, store._environments)
+            parts.check(path, found.id, store._environments)
         except BaseException:  # whatever it was, nobody gets this store, so nobody would close it
             store.close()
             raise
         return store
+
+    def backup(self, target: str | os.PathLike[str], base: str | None = None) -> Taken:
+        """A copy of the whole store as of one moment in a new directory, whatever others do."""
+        from belvedere.stores.embedded import backup
+
+        folder = Path(self.path)
+        found = layout.read_format(folder)
+        earlier = None if base is None else Path(base)
+        return backup.take(folder, found, self._environments, Path(target), earlier)
+
+    @property
+    def places(self) -> Sequence[Place]:
+        """All that have runs, with their files."""
+        return [self._rows, *self._state.places]
 
     def look_after(self, deadline: float) -> list[str]:
         self.maintain()
@@ -209,7 +242,7 @@ def _why_read_only(folder: Path, wanted: bool) -> str:
     if not isinstance(wanted, bool):
         raise StoreError(f"read_only is {wanted!r}: use True or False")
     try:
-        is_store = (folder / layout.FORMAT_FILE).exists()
+        is_store = layout.is_store(str(folder))
         if wanted and not is_store:
             raise StoreError(
                 f"{folder} is not a Belvedere store, and to read only, none is made: check the path"
