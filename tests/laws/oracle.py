@@ -23,7 +23,7 @@ import duckdb
 import pyarrow as pa
 from sqlglot import exp
 
-from belvedere.encoding import MAX_KEY, KeyCodec
+from belvedere.encoding import KeyCodec
 from belvedere.expressions import SparkSql, Typed, aggregate_type, connect, lower, parse
 from belvedere.types import BIGINT, INT, Schema, SqlType
 

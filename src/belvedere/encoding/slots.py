@@ -31,6 +31,7 @@ _ONES = 0xFFFFFFFF
 # once
 _PIECE = 1 << 14
 _FEW = 64  # keys that are hashed one by one in less time
+_LONG = 512  # bytes of a key that is hashed alone in less time
 _POLYNOMIAL = 0xEDB88320
 
 
@@ -53,7 +54,9 @@ def slot_hash(keys: pa.BinaryArray) -> _Registers:
 def _hash_piece(keys: pa.BinaryArray) -> _Registers:
     packed = unpack(keys, reach=8)
     lengths = packed.ends - packed.starts
+    long = np.flatnonzero(lengths > _LONG)
     words, rest = lengths >> 3, lengths & 7
+    words[long] = 0
     register = _step(packed.gather(packed.starts, "<u8") * _to_the_end()[rest])
     at = packed.starts + rest
     longer: npt.NDArray[np.int64] | slice = slice(None)
@@ -64,7 +67,10 @@ def _hash_piece(keys: pa.BinaryArray) -> _Registers:
                 np.flatnonzero(words > done) if isinstance(longer, slice) else longer[left > done]
             )
         register[longer] = _step(packed.gather(at[longer] + 8 * done, "<u8") ^ register[longer])
-    return ~register
+    hashes = ~register
+    for key in long.tolist():
+        hashes[key] = crc32(packed.data[packed.starts[key] : packed.ends[key]].data, _ONES)
+    return hashes
 
 
 def slots_of(keys: pa.BinaryArray, count: int) -> npt.NDArray[np.int64]:

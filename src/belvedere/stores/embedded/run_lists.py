@@ -13,7 +13,7 @@ runs with the same records: merging is no change.
     00000000 's' name                  a section that is small: it needs no file
 
     run list   checksum u32, runs u16; each run: sections u32; each section: offset u64, size u64,
-               rows u32, bytes of the file's name u16, of its first key u32, then both
+               rows u32, bytes of the file's name u16, of `Ref.first` u32, then both
 """
 
 from __future__ import annotations

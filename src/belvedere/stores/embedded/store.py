@@ -13,7 +13,6 @@ import threading
 from pathlib import Path
 from typing import Any, cast
 
-from belvedere.encoding import MAX_KEY
 from belvedere.errors import StoreError
 from belvedere.stores.base import BaseTables, Capabilities, Catalog, ForeignTables, StateTables
 from belvedere.stores.closed import Closed
@@ -45,7 +44,7 @@ class EmbeddedStore:
             "read_only": bool(why_read_only),
         }
         self.read_only = bool(why_read_only)
-        self.capabilities = Capabilities(longest_key=MAX_KEY)
+        self.capabilities = Capabilities()
         folders = [os.path.join(path, name) for name in parts.names(slots)]
         self._environments: list[Environment] = []
         for folder in folders:
