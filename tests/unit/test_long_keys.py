@@ -120,7 +120,7 @@ def test_a_view_is_loaded_in_steps_that_end_at_long_keys(db: Database, size: int
     db.sql(f"CREATE MATERIALIZED VIEW second AS {second}")
     coordinator = Coordinator(db.store, LocalRunner(db.store), Settings(load_rows=1))
     assert coordinator.acquire()
-    marks = set()
+    marks: set[int] = set()
     for number in range(40):
         write(db, "t", size, range(number % 8, number % 8 + 1), 3)
         report = coordinator.step()

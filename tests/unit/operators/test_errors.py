@@ -73,8 +73,8 @@ def test_a_record_of_a_long_identity_that_has_not_kept_it_goes_with_its_row() ->
     key = (ROW + identity)[: 503 - 16] + digest
     shard = slot.shard()
     records = {COUNTER: COUNT.pack(1, 0), key: COUNT.pack(1, 2)}
-    columns = [pa.array(each, pa.binary()) for each in zip(*records.items(), strict=True)]
-    shard.write(Write(_TABLE, *columns, pa.nulls(2, pa.binary())))
+    keys, values = pa.array(records, pa.binary()), pa.array(records.values(), pa.binary())
+    shard.write(Write(_TABLE, keys, values, pa.nulls(2, pa.binary())))
     shard.commit()
     assert record(slot, (identity, -1, 2)) == 0
     assert list(slot.records(_TABLE)) == [COUNTER]
