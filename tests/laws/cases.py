@@ -18,7 +18,7 @@ def random_case(seed: int) -> Case:
     dice = Random(seed)
     store = "embedded" if dice.random() < 0.05 else memory_of(seed)
     longest_key = limit_of(seed)
-    table = random_table(dice, longest_key is None and store != "embedded")
+    table = random_table(dice, longest_key is None)
     choices = Settings(max_rows=dice.choice([1, 4, 1000]), load_rows=dice.choice([1, 2, 3, 1000]))
     streams = 1 if store == "embedded" else dice.choice([1, 1, 3])
     slots, before_images = dice.choice([1, 2, 4]), dice.random() < 0.5

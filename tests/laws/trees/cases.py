@@ -64,7 +64,7 @@ SHARED = Mix(
 def random_tree_case(seed: int, mix: Mix = DEEP) -> Case:
     dice = Random(seed)
     store = "embedded" if dice.random() < 0.02 else memory_of(seed)
-    odds = random_odds(dice, store != "embedded")
+    odds = random_odds(dice)
     tables = related_tables(dice, odds)
     bases = tuple(Base(f"t{i}", table, dice.random() < 0.6) for i, table in enumerate(tables))
     choices = Settings(

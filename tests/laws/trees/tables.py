@@ -39,14 +39,13 @@ class Odds:
 
     # equal to 0.0 and yet another key: ties between them have no order, so no top-k
     negative_zero: bool
-    long: bool  # texts of any length
-    long_keys: bool  # also in keys of tables
+    long: bool  # texts of any length, also in keys of tables
     huge: bool  # the same, and a few much longer ones
 
 
-def random_odds(dice: Random, long_keys: bool) -> Odds:
+def random_odds(dice: Random) -> Odds:
     luck = dice.random()
-    return Odds(dice.random() < 0.1, luck < 0.25, long_keys, huge=luck < 0.03)
+    return Odds(dice.random() < 0.1, luck < 0.25, luck < 0.03)
 
 
 def related_tables(dice: Random, odds: Odds) -> tuple[Table, ...]:
@@ -57,8 +56,6 @@ def related_tables(dice: Random, odds: Odds) -> tuple[Table, ...]:
     kinds = [*keys, INT, *(dice.choice(VALUE_KINDS) for _ in range(dice.choice([0, 1])))]
     if odds.long:
         kinds = [*kinds, *[STRING] * len(kinds)]
-    if odds.long and not odds.long_keys:
-        keys = [INT if kind in (STRING, BINARY) else kind for kind in keys]
     pools = {kind: _pool(dice, kind, odds) for kind in kinds}
     return tuple(_table(dice, keys, kinds, pools) for _ in range(dice.choice([1, 2, 2, 3, 3])))
 
