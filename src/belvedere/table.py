@@ -119,13 +119,18 @@ class Table:
         by part.
         """
         keys = self._keys.encode([table.column(name) for name in self.schema.key])
+        self._check_lengths(keys)
+        bounds = [0, *accumulate(part.num_rows for part in _parts(table))]
+        parts = (self._encoded(keys, table, deletes, slice(*ends)) for ends in pairwise(bounds))
+        return self._write(parts, len(keys))
+
+    def _check_lengths(self, keys: pa.BinaryArray) -> None:
+        if self._longest is None:
+            return
         long = too_long(keys, self._longest)
         if pc.any(long).as_py():
             number = pc.index(long, True).as_py()
             raise SchemaError(f"row {number}: the key is longer than {self._longest} bytes")
-        bounds = [0, *accumulate(part.num_rows for part in _parts(table))]
-        parts = (self._encoded(keys, table, deletes, slice(*ends)) for ends in pairwise(bounds))
-        return self._write(parts, len(keys))
 
     def _encoded(
         self, keys: pa.BinaryArray, table: pa.Table, deletes: pa.Array | None, part: slice
@@ -245,7 +250,7 @@ class Table:
 
     def _key(self, values: Sequence[Any]) -> bytes:
         encoded = self._keys.encode_one(values)
-        if len(encoded) > self._longest:
+        if self._longest is not None and len(encoded) > self._longest:
             raise SchemaError(
                 f"the key of this row of {self.name} is {len(encoded)} bytes long, at most"
                 f" {self._longest} are possible"

@@ -7,11 +7,8 @@ Fewer cases than elsewhere, because tables of HBase are made in seconds. `BELVED
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
-from belvedere.encoding import MAX_KEY
 from belvedere.stores.hbase.local import Cluster
 from belvedere.stores.hbase.store import HBaseStore
 from tests.hbase.stores import memory_base, namespace
@@ -28,7 +25,5 @@ def test_a_maintained_view_is_the_recomputed_view_at_every_epoch(cluster: Cluste
         case = random_case(number)
         url = cluster.url(namespace())
         store = HBaseStore.open(url, slots=case.slots, grace=0, base=memory_base)
-        # the judge knows the keys that an embedded store takes
-        store.capabilities = replace(store.capabilities, longest_key=MAX_KEY)
         crashes += World(case, opened=store).run()["crash"]
     assert crashes or cases(8) < 8

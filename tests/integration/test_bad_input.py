@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -54,7 +55,6 @@ def only_the_good_row(db: belvedere.Database) -> bool:
         ([{"id": "a"}, {"region": "emea"}], "row 1: the key id must not be NULL"),
         ([{"id": "a", "colour": "red"}], "unknown column 'colour': the columns are id, region"),
         ([{"id": "a", "price": Decimal("12345.67")}], "is not a decimal"),
-        ([{"id": "k" * 600}], "the key is longer than 503 bytes"),
         ([{"id": 7}], "row 0: 7 is not a string for column id"),
         ("a,b,c", "expected rows"),
         ([["a", "b"]], "row 0 is a list, not a dict"),
@@ -69,6 +69,24 @@ def test_rows_that_do_not_fit_are_refused_as_a_whole(
         db.table("orders").put_many(rows)
     assert message in str(refused.value)
     assert only_the_good_row(db)
+
+
+def test_a_key_that_is_longer_than_the_store_takes_is_refused(db: belvedere.Database) -> None:
+    """By every way to give one, before anything is written."""
+    db.store.capabilities = replace(db.store.capabilities, longest_key=503)
+    orders, fits, too_long = db.table("orders"), "k" * 501, "k" * 502
+    with pytest.raises(SchemaError, match="row 1: the key is longer than 503 bytes"):
+        orders.put_many([{"id": "a"}, {"id": too_long}])
+    for give in (orders.get, orders.delete, lambda key: orders.put({"id": key})):
+        with pytest.raises(SchemaError, match="is 504 bytes long, at most 503 are possible"):
+            give(too_long)
+    with pytest.raises(SchemaError, match="at most 503"):
+        orders.delete_many(["good", too_long])
+    assert only_the_good_row(db)
+    orders.put_many([{"id": fits}])
+    row = orders.get(fits)
+    assert row is not None
+    assert row["id"] == fits
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from random import Random
 from typing import Any
 
 from belvedere.epochs.settings import Settings
-from tests.laws.domains import Table, random_table
+from tests.laws.domains import LIMIT, Table, random_table
 from tests.laws.queries import random_view
 from tests.laws.script import Action, Base, Case, Create, Run, Write
 
@@ -16,8 +16,9 @@ Key = tuple[Any, ...]
 
 def random_case(seed: int) -> Case:
     dice = Random(seed)
-    table = random_table(dice)
     store = "embedded" if dice.random() < 0.05 else memory_of(seed)
+    longest_key = limit_of(seed)
+    table = random_table(dice, longest_key is None)
     choices = Settings(max_rows=dice.choice([1, 4, 1000]), load_rows=dice.choice([1, 2, 3, 1000]))
     streams = 1 if store == "embedded" else dice.choice([1, 1, 3])
     slots, before_images = dice.choice([1, 2, 4]), dice.random() < 0.5
@@ -29,12 +30,18 @@ def random_case(seed: int) -> Case:
         streams,
         choices,
         tuple(_script(dice, table)),
+        longest_key,
     )
 
 
 def memory_of(seed: int) -> str:
     """Which of the specifications in memory a case runs on: of slots or of rows."""
     return "rows" if seed % 3 == 0 else "memory"
+
+
+def limit_of(seed: int) -> int | None:
+    """What the store takes as a key; mostly any."""
+    return LIMIT if seed % 4 == 0 else None
 
 
 def _script(dice: Random, table: Table) -> Iterator[Action]:

@@ -56,6 +56,8 @@ def to_text(case: Case, found: str) -> str:
         "streams": case.streams,
         "settings": {k: v for k, v in asdict(case.settings).items() if v != plain[k]},
     }
+    if case.longest_key is not None:
+        head["longest_key"] = case.longest_key
     lines = [f'"{name}": {_json(value)}' for name, value in head.items()]
     lines.append(f'"tables": {_listed(_base_to_json(base) for base in case.tables)}')
     lines.append(f'"script": {_listed(_action_to_json(action) for action in case.script)}')
@@ -72,6 +74,7 @@ def from_text(text: str) -> Case:
         data["streams"],
         Settings(**data["settings"]),
         tuple(_action_from_json(action) for action in data["script"]),
+        data.get("longest_key"),
     )
 
 

@@ -23,7 +23,7 @@ import duckdb
 import pyarrow as pa
 from sqlglot import exp
 
-from belvedere.encoding import MAX_KEY, KeyCodec
+from belvedere.encoding import KeyCodec
 from belvedere.expressions import SparkSql, Typed, aggregate_type, connect, lower, parse
 from belvedere.types import BIGINT, INT, Schema, SqlType
 
@@ -117,8 +117,15 @@ def query(text: str, leaf: pa.Table) -> list[Row]:
 
 
 class Oracle:
-    def __init__(self, select: str, schema: Schema, record_key: Sequence[str]) -> None:
+    def __init__(
+        self,
+        select: str,
+        schema: Schema,
+        record_key: Sequence[str],
+        longest_key: int | None = None,
+    ) -> None:
         tree = parse(select)
+        self.longest_key = math.inf if longest_key is None else longest_key
         self.items = _items(tree, schema)
         self.resolve = _resolver(schema.names, [c.type for c in schema.columns])
         self.having = tree.args["having"].this if tree.args.get("having") else None
@@ -237,7 +244,7 @@ class Oracle:
             for c in ordered
         ]
         types = self.leaf_types
-        return any(_length(leaf, types, key) + more > MAX_KEY for key, more in keys)
+        return any(_length(leaf, types, key) + more > self.longest_key for key, more in keys)
 
     def _texts(self, arguments: tuple[int, ...]) -> tuple[str, ...]:
         return tuple(self.leaf[i].sql for i in arguments)
@@ -253,8 +260,11 @@ class Oracle:
         return self._checked([*leaf], errors)
 
     def _checked(self, rows: list[Row], errors: int) -> Expected:
-        short = [r for r in rows if _length(r, self.types, self.record_key) <= MAX_KEY]
+        short = [r for r in rows if self._fits(r)]
         return Expected(short, errors + len(rows) - len(short))
+
+    def _fits(self, row: Row) -> bool:
+        return _length(row, self.types, self.record_key) <= self.longest_key
 
     def _grouped(self, leaf: list[Row], errors: int, groups: dict[bytes, Row]) -> Expected:
         count = len(self.groups)

@@ -73,3 +73,4 @@ class Case:
     streams: int
     settings: Settings
     script: tuple[Action, ...]
+    longest_key: int | None = None  # that the store takes

@@ -32,6 +32,7 @@ _LEAST |= {
     "bag": 4,
     "index": 4,
     "distinct": 4,
+    "long values": 8,
 }
 
 

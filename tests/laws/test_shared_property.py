@@ -16,7 +16,7 @@ _LEAST = {
     "epoch changes": 90,
     "drop": 15,
 }
-_LEAST |= {"view on view": 30, "shared": 25, "replaced": 8}
+_LEAST |= {"view on view": 30, "shared": 25, "replaced": 8, "long values": 5}
 _MOST_REFUSED = 5
 
 

@@ -51,7 +51,7 @@ _LEAST |= {
     "self-join": 10,
     "view on view": 6,
 }
-_LEAST |= {"parentheses": 8}
+_LEAST |= {"parentheses": 8, "long values": 5}
 _MOST_REFUSED = 3
 
 

@@ -9,7 +9,7 @@ import shutil
 import tempfile
 from collections import Counter
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from belvedere.catalog.definitions import LIVE, ViewDefinition
@@ -24,6 +24,7 @@ from belvedere.stores.embedded import EmbeddedStore
 from belvedere.stores.memory import MemoryStore, RowRules
 from belvedere.types import Vector
 from tests.laws.deadly import Crash, Deadly, Runner
+from tests.laws.domains import is_long
 from tests.laws.judges import in_order, judge_of, same_rows
 from tests.laws.model import Model
 from tests.laws.script import Action, Base, Case, Create, Drop, Run, Settle, Write
@@ -49,6 +50,9 @@ class World:
         with ExitStack() as closing:
             store = self.opened or self._open(closing)
             closing.callback(store.close)
+            if self.case.longest_key is not None:
+                limits = replace(store.capabilities, longest_key=self.case.longest_key)
+                store.capabilities = limits
             self._play(store)
         return self.seen
 
@@ -70,7 +74,8 @@ class World:
         state = self._state()
         self.tables = [state.table(b.name) for b in self.case.tables]
         self.model = Model(self.tables)
-        self.judge = judge_of(self.case, self.tables)
+        longest_key = store.capabilities.longest_key
+        self.judge = judge_of(self.case, self.tables, longest_key)
         try:
             self.judge.moved(self.model)
             self.coordinator = self._new_coordinator()
@@ -199,6 +204,7 @@ class World:
         expected = self.judge.expected(view, state, self.seen)
         cut = Cut(self.store, state.head.epoch, state.head.vector, state)
         actual = _rows(cut, view)
+        self.seen["long values"] += any(is_long(value) for row in actual for value in row)
         self._check_history(view, state, actual)
         errors = state.in_error(view)
         assert len(problems(cut, view)) == min(errors, LISTED), where

@@ -15,13 +15,12 @@ Everything here but order.py and ranges.py is persisted: a change of any byte is
 store's format version.
 """
 
-from belvedere.encoding.keys import MAX_KEY, KeyCodec, prefix_range, too_long
+from belvedere.encoding.keys import KeyCodec, prefix_range, too_long
 from belvedere.encoding.one_row import dict_decoder
 from belvedere.encoding.rows import RowCodec
 from belvedere.encoding.slots import slot_hash, slot_hash_one, slot_of, slots_of
 
 __all__ = [
-    "MAX_KEY",
     "KeyCodec",
     "RowCodec",
     "dict_decoder",

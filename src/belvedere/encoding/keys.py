@@ -44,13 +44,12 @@ from belvedere.errors import Damaged
 from belvedere.libraries import np, npt, pa, pc
 from belvedere.types import SqlType
 
-MAX_KEY = 511 - 8  # LMDB's limit for keys, minus room for a table id
-
 _INFINITY = 0x7FF0_0000_0000_0000
 
 Positions: TypeAlias = "npt.NDArray[np.int64]"
 _LOW_BITS, _HIGH_BITS = 0x0101_0101_0101_0101, 0x8080_8080_8080_8080
 _REACH = 17  # the widest read past the end of a key: a tag and a 16-byte decimal
+_SHORT_WORDS = 64  # of a string whose end is looked for word by word
 _Typed: TypeAlias = "tuple[pa.Array, SqlType]"
 
 
@@ -142,7 +141,7 @@ def prefix_range(prefix: bytes) -> tuple[bytes, bytes]:
     return prefix, prefix + b"\xff"
 
 
-def too_long(keys: pa.BinaryArray, longest: int = MAX_KEY) -> pa.BooleanArray:
+def too_long(keys: pa.BinaryArray, longest: int) -> pa.BooleanArray:
     return pc.greater(pc.binary_length(keys), longest)
 
 
@@ -228,7 +227,7 @@ def _string_ends(packed: Packed, at: Positions) -> Positions:
     keys at once.
     """
     ends, seeking = at.copy(), np.arange(len(at))
-    while len(seeking):
+    for _ in range(_SHORT_WORDS):
         here = ends[seeking]
         steps = _bytes_before_zero(packed.gather(here, "<u8"))
         here += steps
@@ -236,7 +235,17 @@ def _string_ends(packed: Packed, at: Positions) -> Positions:
         here[escaped] += 2
         ends[seeking] = here
         seeking = seeking[(steps == 8) | escaped]
+        if not len(seeking):
+            return ends
+    ends[seeking] = _far_ends(packed, ends[seeking])
     return ends
+
+
+def _far_ends(packed: Packed, at: Positions) -> Positions:
+    """The same for long strings: what could end one is found in all bytes at once."""
+    is_end = (packed.data[:-1] == 0) & (packed.data[1:] != 0xFF)
+    stops = np.flatnonzero(is_end)
+    return stops[np.searchsorted(stops, at)]
 
 
 def _bytes_before_zero(words: Numbers) -> Numbers:

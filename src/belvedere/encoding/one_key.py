@@ -59,10 +59,11 @@ def prefix_length(key: bytes, kinds: Sequence[SqlType]) -> int:
         if value and width(kind):
             at += width(kind)
         elif value:
-            while key[at : at + 1] != END or key[at : at + 2] == ESCAPED_ZERO:
-                if at >= len(key):
-                    raise _damaged(key, kinds)
-                at += 2 if key[at : at + 1] == ZERO else 1
+            at = key.find(END, at)
+            while at >= 0 and key[at : at + 2] == ESCAPED_ZERO:
+                at = key.find(END, at + 2)
+            if at < 0:
+                raise _damaged(key, kinds)
             at += 1
     return at
 

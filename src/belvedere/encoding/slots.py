@@ -31,6 +31,7 @@ _ONES = 0xFFFFFFFF
 # once
 _PIECE = 1 << 14
 _FEW = 64  # keys that are hashed one by one in less time
+_LONG = 64  # words of a key; one that has more is hashed alone in less time
 _POLYNOMIAL = 0xEDB88320
 
 
@@ -54,10 +55,13 @@ def _hash_piece(keys: pa.BinaryArray) -> _Registers:
     packed = unpack(keys, reach=8)
     lengths = packed.ends - packed.starts
     words, rest = lengths >> 3, lengths & 7
+    most = int(words.max(initial=0))
+    if most > _LONG:
+        return _hash_apart(keys, words > _LONG)
     register = _step(packed.gather(packed.starts, "<u8") * _to_the_end()[rest])
     at = packed.starts + rest
     longer: npt.NDArray[np.int64] | slice = slice(None)
-    for done in range(int(words.max(initial=0))):
+    for done in range(most):
         left = words[longer]
         if left.min() <= done:
             longer = (
@@ -65,6 +69,15 @@ def _hash_piece(keys: pa.BinaryArray) -> _Registers:
             )
         register[longer] = _step(packed.gather(at[longer] + 8 * done, "<u8") ^ register[longer])
     return ~register
+
+
+def _hash_apart(keys: pa.BinaryArray, is_long: npt.NDArray[np.bool_]) -> _Registers:
+    """Long keys one by one, the others together."""
+    hashes = np.empty(len(keys), np.uint32)
+    hashes[~is_long] = _hash_piece(keys.filter(pa.array(~is_long)))
+    long = keys.filter(pa.array(is_long))
+    hashes[is_long] = [crc32(key, _ONES) for key in long.to_pylist()]
+    return hashes
 
 
 def slots_of(keys: pa.BinaryArray, count: int) -> npt.NDArray[np.int64]:

@@ -6,7 +6,8 @@ Linear and stateless: a change of the input is a change of the output. Cost: O(|
 query per batch for what is computed; columns that are only passed on are not touched. A row whose
 expression raises becomes an error row (rule R9), with the weight of its change, so the retraction
 of the row takes the error back. The same happens to a row whose record key would be longer than the
-store allows, which is `longest_key`: `keys` names the outputs that form such keys.
+store allows, which is `longest_key`: `keys` names the outputs that form such keys. There are none
+where the store takes keys of any length, and then nobody looks.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TypeAlias
 
-from belvedere.encoding import MAX_KEY, KeyCodec, too_long
+from belvedere.encoding import KeyCodec, too_long
 from belvedere.evaluation import evaluate
 from belvedere.libraries import duckdb, np, npt, pa, pc
 from belvedere.operators.base import (
@@ -41,6 +42,8 @@ from belvedere.types import SqlType
 _END = (1 << 31) - 1
 _MANY = 200_000  # rows of which not all values of all operators should be in memory at once
 _FEW = 10_000  # rows for which computing what a condition drops again costs less than a query
+# bytes of a key, where a plan says nothing: all that stores took before it could say more
+SHORT_KEY = 503
 _KEY_OVERHEAD = 18  # bytes that a column may add to a key besides its text, at most
 Values: TypeAlias = "Mapping[str, pa.ChunkedArray]"  # by the text of the expression
 IDENTITY = -1  # stands for the identity of a row where columns form a record key
@@ -84,7 +87,7 @@ class Select(Stateless):
     keys: tuple[tuple[int, ...], ...] = ()
     # of a branch of UNION ALL: a byte before the identity, so that branches stay apart
     tag: int = -1
-    longest_key: int = field(default=MAX_KEY, metadata=CAME_LATER)
+    longest_key: int = field(default=SHORT_KEY, metadata=CAME_LATER)
 
     @property
     def expressions(self) -> tuple[Expression, ...]:

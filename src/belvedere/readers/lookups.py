@@ -69,7 +69,7 @@ def _in_table(store: Store, table: TableDefinition) -> _Find:
 
     def find(bound: Bound, epoch: Epoch) -> Row | None:
         key = b"".join(bound)
-        if len(key) > longest:
+        if longest is not None and len(key) > longest:
             return None
         try:
             with store.base.snapshot() as snapshot:

@@ -10,7 +10,7 @@ from belvedere.encoding.one_key import prefix_length
 from belvedere.errors import Damaged
 from belvedere.graph import Node, error_table
 from belvedere.operators.base import Identity, IdentityPart
-from belvedere.operators.errors import COUNT, COUNTER, ROW
+from belvedere.operators.errors import COUNT, COUNTER, identity_in
 from belvedere.operators.faults import describe_fault
 from belvedere.operators.matching import MISSING
 from belvedere.readers.cut import Cut
@@ -64,7 +64,7 @@ def _wrong(cut: Cut, table: TableId, most: int) -> list[tuple[bytes, int]]:
         for keys, values in reader.scan(table, batch=most + 1):
             for key, value in zip(keys.to_pylist(), values.to_pylist(), strict=True):
                 if key != COUNTER and len(found) < most:
-                    found.append((key[len(ROW) :], COUNT.unpack(value)[1]))
+                    found.append((identity_in(key, value), COUNT.unpack_from(value)[1]))
             if len(found) >= most:
                 break
         reader.close()

@@ -19,7 +19,6 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from belvedere.encoding import MAX_KEY
 from belvedere.errors import SqlError
 from belvedere.expressions import with_room
 from belvedere.sql.dialect import parse, sql_of
@@ -44,9 +43,9 @@ def plan_view(
     key: Sequence[str],
     tables: Sequence[TableInfo],
     views: Sequence[ViewInfo] = (),
-    longest_key: int = MAX_KEY,
+    longest_key: int | None = None,
 ) -> PlannedView:
-    """`longest_key` is what the store takes (`Capabilities.longest_key`)."""
+    """`longest_key` is what the store takes (`Capabilities.longest_key`); None: any length."""
     query = parse(select)
     context = Context(
         {t.name.lower(): t for t in tables},

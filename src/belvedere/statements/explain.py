@@ -13,7 +13,6 @@ from belvedere import explain as texts
 from belvedere.catalog.state import CatalogState
 from belvedere.cost import Cost, estimate
 from belvedere.cost.text import shown
-from belvedere.encoding import MAX_KEY
 from belvedere.errors import SqlError
 from belvedere.graph import bind, places
 from belvedere.result import Message
@@ -103,7 +102,9 @@ def cost(db: Database, what: str) -> Cost:
     return estimate(db.store, name, planned, tables, users(state))
 
 
-def try_plan(state: CatalogState, what: str, longest_key: int = MAX_KEY) -> tuple[str, PlannedView]:
+def try_plan(
+    state: CatalogState, what: str, longest_key: int | None = None
+) -> tuple[str, PlannedView]:
     """The plan that a view would have, with the nodes that it would share; new nodes have negative
     ids.
     """

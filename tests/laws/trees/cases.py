@@ -14,7 +14,7 @@ from random import Random
 from typing import Any
 
 from belvedere.epochs.settings import Settings
-from tests.laws.cases import memory_of, random_run
+from tests.laws.cases import limit_of, memory_of, random_run
 from tests.laws.domains import Table
 from tests.laws.queries import View
 from tests.laws.script import Action, Base, Case, Create, Drop, Settle, Write
@@ -63,16 +63,18 @@ SHARED = Mix(
 
 def random_tree_case(seed: int, mix: Mix = DEEP) -> Case:
     dice = Random(seed)
+    store = "embedded" if dice.random() < 0.02 else memory_of(seed)
     odds = random_odds(dice)
     tables = related_tables(dice, odds)
     bases = tuple(Base(f"t{i}", table, dice.random() < 0.6) for i, table in enumerate(tables))
-    store = "embedded" if dice.random() < 0.02 else memory_of(seed)
     choices = Settings(
         max_rows=dice.choice([1, 4, 1000, 1000, 1000]), load_rows=dice.choice(mix.load_rows)
     )
     streams = 1 if store == "embedded" else dice.choice([1, 1, 3])
     script = tuple(_Script(dice, bases, odds, mix).actions())
-    return Case("trees", bases, store, dice.choice([1, 2, 3]), streams, choices, script)
+    slots = dice.choice([1, 2, 3])
+    longest_key = limit_of(seed)
+    return Case("trees", bases, store, slots, streams, choices, script, longest_key)
 
 
 def random_shared_case(seed: int) -> Case:

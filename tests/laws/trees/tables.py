@@ -25,7 +25,7 @@ from belvedere.types import (
     SqlType,
     decimal,
 )
-from tests.laws.domains import LONG, Table, values
+from tests.laws.domains import Table, long_values, values
 
 KEY_KINDS = (STRING, STRING, INT, INT, BIGINT, DATE, decimal(10, 2), BINARY, TIMESTAMP, DOUBLE)
 VALUE_KINDS = (*KEY_KINDS, BOOLEAN, DOUBLE, decimal(5, 2))
@@ -39,11 +39,13 @@ class Odds:
 
     # equal to 0.0 and yet another key: ties between them have no order, so no top-k
     negative_zero: bool
-    long: bool  # strings too long for a key: views may be in error
+    long: bool  # texts of any length, also in keys of tables
+    huge: bool  # the same, and a few much longer ones
 
 
 def random_odds(dice: Random) -> Odds:
-    return Odds(dice.random() < 0.1, dice.random() < 0.02)
+    luck = dice.random()
+    return Odds(dice.random() < 0.1, luck < 0.25, luck < 0.03)
 
 
 def related_tables(dice: Random, odds: Odds) -> tuple[Table, ...]:
@@ -52,6 +54,8 @@ def related_tables(dice: Random, odds: Odds) -> tuple[Table, ...]:
     """
     keys = [dice.choice(KEY_KINDS) for _ in range(dice.choice([1, 2]))]
     kinds = [*keys, INT, *(dice.choice(VALUE_KINDS) for _ in range(dice.choice([0, 1])))]
+    if odds.long:
+        kinds = [*kinds, *[STRING] * len(kinds)]
     pools = {kind: _pool(dice, kind, odds) for kind in kinds}
     return tuple(_table(dice, keys, kinds, pools) for _ in range(dice.choice([1, 2, 2, 3, 3])))
 
@@ -77,6 +81,8 @@ def _some(dice: Random, pool: list[Any]) -> list[Any]:
 
 
 def _pool(dice: Random, kind: SqlType, odds: Odds) -> list[Any]:
+    if kind in (STRING, BINARY) and odds.long:
+        return long_values(dice, kind, odds.huge)[:_MOST]
     found = (
         list(range(-1, _MOST - 1))
         if kind in (INT, BIGINT)
@@ -84,8 +90,6 @@ def _pool(dice: Random, kind: SqlType, odds: Odds) -> list[Any]:
     )
     if kind == DOUBLE and odds.negative_zero:
         found.append(_NEGATIVE_ZERO)
-    if kind == STRING and odds.long:
-        found.append(LONG)
     dice.shuffle(found)
     return found
 
@@ -97,5 +101,5 @@ def _plain(value: Any) -> bool:
             (value * 4).is_integer() and abs(value) < 100 and repr(value) != "-0.0"
         )
     if isinstance(value, bool | str | bytes):
-        return value != LONG
+        return True
     return not isinstance(value, int) or abs(value) <= 5

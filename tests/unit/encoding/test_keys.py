@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from belvedere.encoding import MAX_KEY, KeyCodec, prefix_range, too_long
+from belvedere.encoding import KeyCodec, prefix_range, too_long
+from belvedere.encoding.one_key import prefix_length
 from belvedere.errors import Damaged, SchemaError
 from belvedere.types import (
     BIGINT,
@@ -239,6 +240,27 @@ def test_strings_of_many_lengths_and_escapes_come_back_from_every_position() -> 
     )
 
 
+@pytest.mark.parametrize("length", [500, 511, 512, 520, 100_000])
+def test_long_strings_end_where_they_did(length: int) -> None:
+    """Among short ones, with and without escapes, at every place of a key."""
+    texts = ["", "a", "b" * length, "\0" * length, "c" * length + "\0", "\0\xff", "\xff" * length]
+    codec = KeyCodec((STRING, INT, STRING))
+    rows = [(text, number, texts[-1 - number]) for number, text in enumerate(texts)]
+    keys = codec.encode([pa.array(column) for column in zip(*rows, strict=True)])
+    assert keys.to_pylist() == [codec.encode_one(row) for row in rows]
+    assert list(zip(*(c.to_pylist() for c in codec.decode(keys)), strict=True)) == rows
+    records = pa.array([key + b"\x01rest" for key in keys.to_pylist()], pa.binary())
+    lengths = [len(key) for key in keys.to_pylist()]
+    assert codec.lengths(records).tolist() == lengths
+    assert [prefix_length(record, codec.types) for record in records.to_pylist()] == lengths
+
+
+@pytest.mark.parametrize("key", [b"\x01", b"\x01abc", b"\x01\x00\xff", b"\x01a\x00\xffb\x00\xff"])
+def test_a_string_without_an_end_is_damaged(key: bytes) -> None:
+    with pytest.raises(Damaged, match="is not a key of"):
+        prefix_length(key, (STRING,))
+
+
 def test_timestamps_are_instants_whatever_their_zone() -> None:
     codec, zone = KeyCodec((TIMESTAMP,)), timezone(timedelta(hours=2))
     keys = {
@@ -306,8 +328,8 @@ def test_columns_that_do_not_match_the_types_are_refused() -> None:
 
 def test_keys_longer_than_the_limit_are_told_apart() -> None:
     codec = KeyCodec((STRING,))
-    keys = codec.encode([pa.array(["a" * (MAX_KEY - 2), "a" * (MAX_KEY - 1)])])
-    assert too_long(keys).to_pylist() == [False, True]
+    keys = codec.encode([pa.array(["a" * 98, "a" * 99])])  # and two bytes more
+    assert too_long(keys, 100).to_pylist() == [False, True]
 
 
 def test_codecs_are_values_that_travel() -> None:

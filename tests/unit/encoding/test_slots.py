@@ -22,6 +22,15 @@ def test_the_fast_hash_is_the_plain_hash(keys: list[bytes], data: st.DataObject)
     assert hashes.tolist() == [slot_hash_one(key) for key in keys[start:]]
 
 
+@pytest.mark.parametrize("longest", [0, 7, 8, 511, 512, 519, 520, 5_000, 100_000])
+def test_many_keys_of_which_some_are_long_are_hashed_as_each_alone(longest: int) -> None:
+    some = [bytes([i]) * (i * longest // 99) for i in range(100)]
+    all_long = [key + b"x" * 520 for key in some]
+    for keys in (some, all_long):
+        hashes = slot_hash(pa.array([b"skipped", *keys], pa.binary()).slice(1))
+        assert hashes.tolist() == [slot_hash_one(key) for key in keys]
+
+
 @given(st.lists(st.binary(max_size=12)), st.integers(1, 1000))
 def test_slots_of_many_keys_are_the_slots_of_each(keys: list[bytes], count: int) -> None:
     slots = slots_of(pa.array(keys, pa.binary()), count)

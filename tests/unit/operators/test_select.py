@@ -8,9 +8,8 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from belvedere.encoding import MAX_KEY
 from belvedere.operators.base import ID, WEIGHT
-from belvedere.operators.select import Expression, Select, columns_read
+from belvedere.operators.select import SHORT_KEY, Expression, Select, columns_read
 from belvedere.sql.dialect import parse
 from belvedere.sql.planner import condition_of, expression_of
 from belvedere.sql.relation import scope_of
@@ -134,7 +133,7 @@ def test_whether_a_row_raises_does_not_depend_on_its_neighbours() -> None:
 
 def test_a_key_that_is_too_long_is_an_error_of_its_row() -> None:
     rows = changes(
-        f"id | a int | s string\nr1 | 1 | {'x' * (MAX_KEY - 2)}\nr2 | 2 | {'x' * (MAX_KEY - 1)}"
+        f"id | a int | s string\nr1 | 1 | {'x' * (SHORT_KEY - 2)}\nr2 | 2 | {'x' * (SHORT_KEY - 1)}"
     )
     operator = select("s", keys=((0,),))
     found, errors = operator.apply(rows)
@@ -144,13 +143,13 @@ def test_a_key_that_is_too_long_is_an_error_of_its_row() -> None:
 
 
 def test_how_long_a_key_may_be_is_the_stores_to_say() -> None:
-    text = "x" * (MAX_KEY - 1)
+    text = "x" * (SHORT_KEY - 1)
     rows = changes(f"id | a int | s string\nr1 | 1 | {text}\nr2 | 2 | {text}x")
-    operator = replace(select("s", keys=((0,),)), longest_key=MAX_KEY + 1)
+    operator = replace(select("s", keys=((0,),)), longest_key=SHORT_KEY + 1)
     found, errors = operator.apply(rows)
     assert found.column(ID).to_pylist() == [b"r1"]
     assert failed(errors) == [(b"r2", 1, 1)]
-    assert operator.describe(1) == f"the key of this row is longer than {MAX_KEY + 1} bytes"
+    assert operator.describe(1) == f"the key of this row is longer than {SHORT_KEY + 1} bytes"
 
 
 def test_no_rows_give_no_rows_of_the_right_types() -> None:

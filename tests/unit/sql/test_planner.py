@@ -4,9 +4,12 @@ state.
 
 from __future__ import annotations
 
+from itertools import count
+
 import pytest
 
 from belvedere.errors import SqlError
+from belvedere.graph import bind, places
 from belvedere.operators.aggregate import Aggregate
 from belvedere.operators.arrange import Arrange
 from belvedere.operators.select import Select
@@ -23,8 +26,8 @@ _COLUMNS = (
 _LINES = Schema(_COLUMNS, ("order_id", "line"))
 
 
-def plan(select: str, *key: str) -> PlannedView:
-    return plan_view(select, key, [TableInfo(1, "Lines", _LINES)])
+def plan(select: str, *key: str, longest_key: int | None = None) -> PlannedView:
+    return plan_view(select, key, [TableInfo(1, "Lines", _LINES)], longest_key=longest_key)
 
 
 def aggregate(planned: PlannedView) -> Aggregate:
@@ -95,8 +98,10 @@ def test_columns_without_a_name_are_called_as_in_spark() -> None:
 def test_only_a_select_that_can_fail_keeps_errors() -> None:
     assert last_select(plan("SELECT order_id, line FROM lines")).errors == 0
     assert last_select(plan("SELECT order_id, line, 1 / line AS x FROM lines")).errors > 0
-    assert last_select(plan("SELECT kind FROM lines")).errors > 0  # its key may be too long
-    assert last_select(plan("SELECT price FROM lines")).errors == 0
+    assert last_select(plan("SELECT kind FROM lines")).errors == 0
+    # where a key may be too long for the store
+    assert last_select(plan("SELECT kind FROM lines", longest_key=503)).errors > 0
+    assert last_select(plan("SELECT price FROM lines", longest_key=503)).errors == 0
 
 
 def test_equal_arguments_share_one_state_and_equal_calls_are_one() -> None:
@@ -137,8 +142,7 @@ def test_an_alias_in_group_by_gives_way_to_a_column_of_the_table() -> None:
     ],
 )
 def test_selects_refuse_keys_that_are_too_long_for_the_store(select: str) -> None:
-    tables = [TableInfo(1, "Lines", _LINES)]
-    plans = [plan_view(select, ("kind",), tables, longest_key=n) for n in (503, 32_000)]
+    plans = [plan(select, "kind", longest_key=n) for n in (503, 32_000, None)]
     checked = [
         [
             (n.operator.keys, n.operator.longest_key)
@@ -149,6 +153,15 @@ def test_selects_refuse_keys_that_are_too_long_for_the_store(select: str) -> Non
     ]
     assert any(keys for keys, _ in checked[0])
     assert checked[1] == [(keys, 32_000) for keys, _ in checked[0]]
+    assert not any(keys for keys, _ in checked[2]), "a store that takes any key has none to refuse"
+
+
+def test_a_plan_without_limits_shares_what_an_older_version_has_planned() -> None:
+    """Where nothing had to be checked, because no column of the key is a text."""
+    select = "SELECT line, sum(price) AS total FROM lines GROUP BY line"
+    before = bind(plan(select, longest_key=503).nodes, {}, count(1).__next__)
+    nothing_new = iter(()).__next__
+    assert bind(plan(select).nodes, places(before), nothing_new) == before
 
 
 def test_a_key_that_always_fits_is_not_checked() -> None:

@@ -147,15 +147,16 @@ def test_merging_changes_nothing(
         assert sum(ref.rows for ref in run) == len(state(history))
 
 
-@given(histories, st.booleans())
+@given(histories, st.sampled_from([(1_000, 1 << 20), (2, 1 << 20), (1_000, 0)]))
 @settings(deadline=None)
 def test_new_records_are_merged_with_older_runs_in_one_batch_or_in_many(
     folder: Path,
     patch: pytest.MonkeyPatch,
     history: list[dict[bytes, bytes | None]],
-    in_one: bool,
+    most: tuple[int, int],
 ) -> None:
-    patch.setattr(merging, "_BATCH", 1_000 if in_one else 2)
+    patch.setattr(merging, "_BATCH", most[0])
+    patch.setattr(merging, "_BATCH_BYTES", most[1])
     *older, newest = history
     files, refs = written(folder, older, patch)
     new = sorted(newest)
@@ -167,6 +168,28 @@ def test_new_records_are_merged_with_older_runs_in_one_batch_or_in_many(
     found = runs.joined(batches)
     pairs = zip(found[0].to_pylist(), found[1].to_pylist(), strict=True)
     assert list(pairs) == list(state(history).items())
+
+
+@given(st.lists(keys, min_size=1, max_size=20, unique=True))
+@settings(deadline=None)
+def test_a_run_list_keeps_no_more_of_a_key_than_tells_sections_apart(
+    folder: Path, patch: pytest.MonkeyPatch, some: list[bytes]
+) -> None:
+    _, (refs,) = written(folder, [dict.fromkeys(some, b"v")], patch)
+    ordered, row = sorted(some), 0
+    assert refs[0].first == b""
+    for ref in refs[1:]:
+        row += 3
+        before, first = ordered[row - 1 : row + 1]
+        assert before < ref.first <= first
+        assert not before < ref.first[:-1], "one byte less would have done"
+
+
+@given(keys, keys)
+def test_what_two_keys_begin_with_is_as_long_as_it_can_be(one: bytes, other: bytes) -> None:
+    size = sections.common_length(one, other)
+    assert one[:size] == other[:size]
+    assert one == other or one[size : size + 1] != other[size : size + 1]
 
 
 def test_hashes_of_one_slot_are_found_in_few_steps() -> None:

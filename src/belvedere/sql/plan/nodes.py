@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from belvedere.encoding import MAX_KEY
 from belvedere.errors import Unsupported
 from belvedere.graph import WANTED as WANTED
 from belvedere.graph import Inputs, Node, shape
 from belvedere.operators.base import Operator
-from belvedere.operators.select import IDENTITY, Select
+from belvedere.operators.select import IDENTITY, SHORT_KEY, Select
 from belvedere.sql.plan.identity import longest, of_columns
 from belvedere.sql.plan.relation import (
     Branch,
@@ -31,15 +30,17 @@ _BRANCHES = 250  # a tag is one byte, and some are taken
 # characters of an expression that is rather computed once than written into every expression over
 # it
 _LONG = 1000
+_ANY_LENGTH = 1 << 62  # bytes of a key: more than there can be
 
 Key = tuple[int, ...]
 
 
 class Nodes:
-    """`longest_key` is what the store takes as the key of a record, in bytes."""
+    """`longest_key` is what the store takes as the key of a record, in bytes; None: any length."""
 
-    def __init__(self, longest_key: int = MAX_KEY) -> None:
-        self.longest_key = longest_key
+    def __init__(self, longest_key: int | None = None) -> None:
+        self.has_limit = longest_key is not None
+        self.longest_key = _ANY_LENGTH if longest_key is None else longest_key
         self._made: list[Node] = []
         self._known: dict[tuple[str, Inputs, bool], int] = {}
 
@@ -88,7 +89,8 @@ class Nodes:
             any(e.raises for e in outputs) or bool(condition and condition.raises) or bool(keys)
         )
         errors = WANTED if may_fail else 0
-        select = Select(condition, outputs, errors, tuple(keys), tag, self.longest_key)
+        limit = self.longest_key if self.has_limit else SHORT_KEY
+        select = Select(condition, outputs, errors, tuple(keys), tag, limit)
         return self.add(select, ((branch.node,),))
 
     def settled(
@@ -133,6 +135,8 @@ class Nodes:
         )
 
     def _can_be_long(self, key: Key, values: Sequence[Value], relation: Relation) -> bool:
+        if not self.has_limit:
+            return False
         limit = self.longest_key
         size = longest((values[i].type for i in key if i != IDENTITY), limit)
         if IDENTITY in key:

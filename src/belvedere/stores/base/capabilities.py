@@ -9,7 +9,7 @@ from dataclasses import dataclass
 class Capabilities:
     """Everything is so in the embedded store.
 
-    `longest_key` is that of a record of a state table or a row, in bytes.
+    `longest_key` is that of a record of a state table or a row, in bytes; None: keys of any length.
 
     `slot_transactions`: a slot itself stops an attempt that comes too late, in every read and
     write. A store without them has versions of single rows: its shards look at the catalog's floor
@@ -24,7 +24,7 @@ class Capabilities:
     `shared`: other processes can open it by its URL, so Spark's workers can run epochs.
     """
 
-    longest_key: int
+    longest_key: int | None = None
     slot_transactions: bool = True
     owns_base_tables: bool = True
     conditional_writes: bool = True

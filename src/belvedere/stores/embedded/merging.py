@@ -23,7 +23,7 @@ RATIO = 3  # a run is merged with the one behind it unless that has so many time
 LAST_RATIO = 1  # the same before the last and largest run, which is the dearest to write again
 MOST_RUNS = 8  # however large: an epoch that would make more of them merges some itself
 INLINE_ROWS = 1 << 17  # a commit does not merge more than that, unless there are too many runs
-_BATCH = 1 << 18
+_BATCH, _BATCH_BYTES = 1 << 18, 256 << 20  # that are merged at once
 
 
 def rows_of(run: RunRef) -> int:
@@ -68,11 +68,15 @@ def with_older(
     keys: pa.BinaryArray, values: pa.BinaryArray, older: Sequence[Run], drop_deleted: bool
 ) -> Iterator[Batch]:
     """New records, merged with those of the newest runs."""
-    if sum(run.rows for run in older) <= _BATCH:
+    if sum(run.rows for run in older) <= _BATCH and _size(older) <= _BATCH_BYTES:
         parts = [(keys, values), *(run.slice(0, run.rows) for run in older)]
         yield merge(parts, drop_deleted)
         return
     yield from merged([in_memory(keys, values), *older], drop_deleted)
+
+
+def _size(runs: Sequence[Run]) -> int:
+    return sum(ref.size for run in runs for ref in run.refs)
 
 
 def in_memory(keys: pa.BinaryArray, values: pa.BinaryArray) -> Run:

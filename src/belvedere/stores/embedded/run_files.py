@@ -197,17 +197,24 @@ class RunWriter:
 
     def add(self, table: int, batches: Iterable[Batch]) -> RunRef:
         """One run of sorted batches; nothing if they are empty."""
-        return tuple(self._add_section(table, *batch) for batch in _sized(batches))
+        refs, last = [], None
+        for keys, values in _sized(batches):
+            first = _between(last, keys[0].as_py())
+            refs.append(self._add_section(table, keys, values, first))
+            last = keys[len(keys) - 1].as_py()
+        return tuple(refs)
 
-    def _add_section(self, table: int, keys: pa.BinaryArray, values: pa.BinaryArray) -> Ref:
+    def _add_section(
+        self, table: int, keys: pa.BinaryArray, values: pa.BinaryArray, first: bytes
+    ) -> Ref:
         parts = sections.encode(table, keys, values)
         size = sum(map(len, parts))
         if size <= self._most_small and size + self._small_bytes() <= SMALL_TOTAL:
             name = f"{SMALL}{uuid.uuid4().hex[:12]}"
             self.small[name] = b"".join(parts)
-            return Ref(name, 0, size, len(keys), keys[0].as_py())
+            return Ref(name, 0, size, len(keys), first)
         file = self._file_for(size)
-        return Ref(file.name, file.write(parts), size, len(keys), keys[0].as_py())
+        return Ref(file.name, file.write(parts), size, len(keys), first)
 
     def _small_bytes(self) -> int:
         return sum(map(len, self.small.values()))
@@ -297,6 +304,11 @@ def _sync_folder(folder: str) -> None:
         os.fsync(fd)
     finally:
         os.close(fd)
+
+
+def _between(last: bytes | None, first: bytes) -> bytes:
+    """The shortest beginning of a key that is behind the key before it, if there is one."""
+    return b"" if last is None else first[: sections.common_length(last, first) + 1]
 
 
 def _sized(batches: Iterable[Batch]) -> Iterator[Batch]:

@@ -17,7 +17,7 @@ u16), and what is called an epoch here is a position of the log.
     00000000 's' name                  a section that is small: it needs no file
 
     run list   runs u16; each run: sections u32; each section: offset u64, size u64, rows u32, bytes
-               of the file's name u16, of its first key u32, then both
+               of the file's name u16, of `Ref.first` u32, then both
 
 All but sections are sealed (`checked.py`).
 """

@@ -28,7 +28,9 @@ _FEW = 64  # keys that are found one by one in less time
 
 @dataclass(frozen=True, slots=True)
 class Ref:
-    """Where a section is, its rows, and its first key."""
+    """Where a section is, its rows, and `first`: its keys are not below it, those of the section
+    before are. Its first key would do; a beginning of that takes less room.
+    """
 
     file: str
     offset: int

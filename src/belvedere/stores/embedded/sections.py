@@ -67,11 +67,19 @@ def _shared(keys: pa.BinaryArray) -> int:
     """How many bytes all keys begin with: those of the first and the last one."""
     if not len(keys):
         return 0
-    first, last = keys[0].as_py(), keys[len(keys) - 1].as_py()
-    for at, (one, other) in enumerate(zip(first, last, strict=False)):
-        if one != other:
-            return at
-    return min(len(first), len(last))
+    return common_length(keys[0].as_py(), keys[len(keys) - 1].as_py())
+
+
+def common_length(one: bytes, other: bytes) -> int:
+    """How many bytes two keys begin with that are the same."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:  # the first `low` are the same, more than `high` are not
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
 
 
 def words_of(keys: pa.BinaryArray, skip: int) -> Words:

@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from belvedere.encoding import MAX_KEY
 from belvedere.errors import StoreError
 from belvedere.stores.base import (
     BaseTables,
@@ -58,7 +57,7 @@ class EmbeddedStore:
             "read_only": bool(why_read_only),
         }
         self.read_only = bool(why_read_only)
-        self.capabilities = Capabilities(longest_key=MAX_KEY)
+        self.capabilities = Capabilities()
         self._environments: list[Environment] = []
         for name in parts.names(slots):
             folder = os.path.join(path, name)

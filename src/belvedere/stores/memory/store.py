@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from belvedere.encoding import MAX_KEY
 from belvedere.errors import StoreError
 from belvedere.stores.base import (
     BaseTables,
@@ -59,7 +58,6 @@ class MemoryStore:
             else RowState(slots, rows, point, self.catalog)
         )
         self.capabilities = Capabilities(
-            longest_key=MAX_KEY,
             slot_transactions=rows is None,
             owns_base_tables=not foreign,
             conditional_writes=not foreign,
