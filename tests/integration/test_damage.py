@@ -95,7 +95,7 @@ def test_flipped_bytes_are_refused_in_our_words_or_are_values(
 ) -> None:
     shutil.copytree(whole, tmp_path / "db")
     chance = random.Random(f"{part} {seed}")
-    assert flip_values(tmp_path / "db" / part, chance, chance.choice([0.05, 0.3, 1.0]))
+    assert flip_values(tmp_path / "db" / part, chance, chance.choice([0.3, 1.0]))
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)}
     command = [sys.executable, "-c", READER, str(tmp_path / "db")]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
@@ -107,12 +107,8 @@ def test_what_is_damaged_is_named(whole: Path, tmp_path: Path) -> None:
     shutil.copytree(whole, tmp_path / "db")
     data = tmp_path / "db" / "base" / "data.mdb"
     data.write_bytes(data.read_bytes().replace(b"name", b"na\xffe").replace(b"nome", b"no\xffe"))
-    with belvedere.open(tmp_path / "db") as db:
-        for read in (lambda: db.table("t").get(1), db.table("t").to_arrow):
-            with pytest.raises(
-                Damaged, match=r"^table t: .* is damaged there\. Restore the whole directory"
-            ):
-                read()
+    with pytest.raises(Damaged, match=r"data\.mdb: the log block at position \d+ is not what was"):
+        belvedere.open(tmp_path / "db")
     shutil.copytree(whole, tmp_path / "other")
     slot = tmp_path / "other" / "slots" / "000"
     with lmdb.open(str(slot), map_size=1 << 26) as environment, environment.begin(write=True) as t:

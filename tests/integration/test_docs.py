@@ -28,7 +28,7 @@ PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PATH = re.compile(r"`([\w.-]+(?:/[\w.-]+)*\.(?:py|md|toml|json))`")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
-MADE_BY_USERS = {"stores/yours.py", "format.json", "results.json"}
+MADE_BY_USERS = {"stores/yours.py", "format.json", "backup.json", "results.json"}
 
 
 class Block(NamedTuple):

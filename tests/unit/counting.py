@@ -28,6 +28,16 @@ class Counting:
     def state(self) -> Counting:
         return Counting(self._inner.state, self._counter)
 
+    @property
+    def history(self) -> Counting | None:
+        inner = self._inner.history
+        return None if inner is None else Counting(inner, self._counter)
+
+    @contextmanager
+    def as_of(self, vector: Any) -> Iterator[Counting]:
+        with self._inner.as_of(vector) as rows:
+            yield Counting(rows, self._counter)
+
     @contextmanager
     def snapshot(self) -> Iterator[Counting]:
         with self._inner.snapshot() as snapshot:

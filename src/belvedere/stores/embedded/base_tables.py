@@ -20,6 +20,7 @@ from belvedere.stores.base import LogBlock, Operations, RowChanges, Slot, TableI
 from belvedere.stores.embedded import blocks, dropping, log, records, run_lists, settling
 from belvedere.stores.embedded.base_rows import EmbeddedSnapshot, Settled, extend
 from belvedere.stores.embedded.environment import Transaction
+from belvedere.stores.embedded.merging_thread import Merging
 from belvedere.stores.embedded.places import Place
 from belvedere.stores.embedded.settling import Settling
 from belvedere.types import Position, Vector
@@ -45,11 +46,15 @@ class EmbeddedBase:
         self._now: tuple[int, EmbeddedSnapshot | None] = -1, None  # as of an LMDB transaction
         self._before: EmbeddedSnapshot | None = None  # as of some position
         self._lock = threading.Lock()
+        self._merging = Merging([place])
         _all.add(self)
 
     def after_fork(self) -> None:
         """In the child: another thread of the parent may have held the lock."""
         self._lock = threading.Lock()
+
+    def close(self) -> None:
+        self._merging.stop()
 
     def streams(self) -> tuple[str, ...]:
         return (log.STREAM,)
@@ -239,6 +244,7 @@ class EmbeddedBase:
         end, rows, size = self._environment.read(waiting)
         if rows >= MOST_WAITING or size >= MOST_BYTES:
             self._settle_all(end)
+            self._merging.go_on()  # else their number grows until a pipeline comes
 
     def _settle_all(self, position: Position) -> None:
         for slot in range(self._slots):

@@ -177,6 +177,7 @@ class EmbeddedStore:
         self._parts[0]._environment = self._parts[1]._environment = closed
         self.catalog = self.base = self.state = self.history = closed
         self._state.close()
+        self._parts[1].close()
         environments, self._environments = self._environments, []
         for each in environments:
             environment.release(each)
