@@ -141,23 +141,19 @@ def do(
     was done: somebody else may have been first, or it was stopped.
     """
     writer = RunWriter(files, wanted.epoch)
-    try:
+
+    def write() -> bool:
         small = environment.read(lambda t: run_lists.sections_of(t, wanted.runs))
         opened = files.open_runs(wanted.runs, small)
         batches = _until_stopped(merged(opened, wanted.has_last), is_stopped)
-        run = writer.add(run_lists.table_of(wanted.owner), batches)
+        try:
+            run = writer.add(run_lists.table_of(wanted.owner), batches)
+        except _Stopped:
+            return False
         writer.finish()
-        is_named = environment.write(lambda t: _rename(t, files, writer, wanted, run))
-    except (FileNotFoundError, _Stopped):  # collected meanwhile: others have merged these runs
-        is_named = False
-    except BaseException:  # whatever it was, nothing is named
-        writer.abandon()
-        raise
-    if is_named:
-        writer.done()
-    else:
-        writer.abandon()
-    return is_named
+        return environment.write(lambda t: _rename(t, files, writer, wanted, run))
+
+    return writer.keep_if(write)
 
 
 class _Stopped(Exception):

@@ -5,6 +5,7 @@ there.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from belvedere.errors import Damaged, StoreError, StoreFull
 from belvedere.libraries import pa, pc
@@ -128,24 +129,16 @@ def name_files(
     leads to more room than it takes, so it may take a little more than there is.
     """
 
-    def body(transaction: Transaction) -> bool:
-        is_there = all(place.files.has(file) for file in writer.names)
-        return is_there and name(transaction, new)
-
-    try:
+    def write() -> bool:
         new = prepare()
         if writer.names:
             writer.finish()
             if not frees:
                 place.check_room()
-        is_named = place.environment.write(body, frees)
-    except FileNotFoundError:  # a run that would have been joined was merged away
-        is_named = False
-    except BaseException:  # whatever it was, nothing is named
-        writer.abandon()
-        raise
-    if is_named:
-        writer.done()
-    else:
-        writer.abandon()
-    return is_named
+        return place.environment.write(partial(naming, new), frees)
+
+    def naming(new: Sequence[NewRun], transaction: Transaction) -> bool:
+        is_there = all(place.files.has(file) for file in writer.names)
+        return is_there and name(transaction, new)
+
+    return writer.keep_if(write)

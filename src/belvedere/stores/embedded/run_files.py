@@ -19,7 +19,7 @@ import threading
 import uuid
 import weakref
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from belvedere.errors import Damaged, StoreError, StoreFull
@@ -237,6 +237,24 @@ class RunWriter:
             file.finish()
         if self._all:
             _sync_folder(self._files.folder)
+
+    def keep_if(self, name: Callable[[], bool]) -> bool:
+        """Name the files, and remove them if that was not done, or raised; whether it was done.
+
+        A file that is gone means that others have merged what was built upon.
+        """
+        try:
+            is_named = name()
+        except FileNotFoundError:
+            is_named = False
+        except BaseException:  # whatever it was, nothing is named
+            self.abandon()
+            raise
+        if is_named:
+            self.done()
+        else:
+            self.abandon()
+        return is_named
 
     def done(self) -> None:
         """They are named now."""
