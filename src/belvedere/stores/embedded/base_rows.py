@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from belvedere.encoding import slots_of
-from belvedere.encoding.slots import slot_hash_one
+from belvedere.encoding.slots import slot_hash, slot_hash_one
 from belvedere.errors import Dropped, StoreError
 from belvedere.libraries import np, npt, pa, pc
 from belvedere.stores.base import Slot, TableId
@@ -168,14 +168,15 @@ class EmbeddedSnapshot:
         self._check(table)
         if len(keys) <= _FEW:
             return pa.array([self.get(table, key) for key in keys.to_pylist()], pa.binary())
-        tail = self.tail.runs(table)
-        place = slots_of(keys, len(self.settled.marks))
+        tail, slots = self.tail.runs(table), len(self.settled.marks)
+        hashes = slot_hash(keys)
+        place = hashes % np.uint32(slots)
         parts, order = [], []
-        for slot in range(len(self.settled.marks)):
+        for slot in range(slots):
             mine = np.flatnonzero(place == slot)
             if len(mine):
-                some = keys.take(pa.array(mine))
-                parts.append(runs.get_many([*tail, *self.settled.runs(table, slot)], some))
+                some, found = keys.take(pa.array(mine)), [*tail, *self.settled.runs(table, slot)]
+                parts.append(runs.get_many(found, some, hashes[mine]))
                 order.append(mine)
         return runs.in_place(parts, np.concatenate(order))
 

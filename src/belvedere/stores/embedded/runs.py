@@ -188,12 +188,16 @@ def first_of(gets: Sequence[Get], key: bytes) -> bytes | None:
     return None
 
 
-def get_many(runs: Sequence[Run], keys: pa.BinaryArray) -> pa.BinaryArray:
-    """Values aligned with keys; NULL where a key is not there."""
+def get_many(
+    runs: Sequence[Run], keys: pa.BinaryArray, hashes: Hashes | None = None
+) -> pa.BinaryArray:
+    """Values aligned with keys; NULL where a key is not there. `hashes` are those of the keys, if
+    they are known.
+    """
     if len(keys) <= _FEW:
         gets = [run.get_one for run in runs]
         return pa.array([first_of(gets, key) for key in keys.to_pylist()], pa.binary())
-    hashes = slot_hash(keys)
+    hashes = slot_hash(keys) if hashes is None else hashes
     left, some = np.arange(len(keys)), keys
     parts, places = [], []
     for run in runs:
