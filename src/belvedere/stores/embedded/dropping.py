@@ -16,9 +16,9 @@ from time import monotonic
 
 from belvedere.errors import Dropped
 from belvedere.stores.base import TableId
-from belvedere.stores.embedded import records
 from belvedere.stores.embedded.checked import opened, seal
 from belvedere.stores.embedded.environment import Transaction
+from belvedere.stores.embedded.records import prefix
 
 TABLE = b"\0\0\0\0mtable"
 _DEAD = b"\xff" * 8
@@ -84,12 +84,12 @@ def remove_some(transaction: Transaction, table: TableId) -> bool:
 
     Short, because it takes the writers' lock.
     """
-    start, stop = records.bounds(table, b"", None)
+    start = prefix(table)
     with transaction.cursor() as cursor:
         if not cursor.set_range(start):
             return False
         for _ in range(_ROWS_PER_STEP):
-            if cursor.key() >= stop or not cursor.key():
+            if not cursor.key().startswith(start):
                 return False
             cursor.delete()
     return True

@@ -36,7 +36,6 @@ from belvedere.stores.embedded.marks import mark_of
 T = TypeVar("T")
 Transaction = Any  # lmdb.Transaction
 
-MAX_KEY = 511 - 4  # LMDB's limit less the table id
 _READERS = 1024
 _PAGE = 4096
 _RESERVE = 1 << 20
@@ -88,7 +87,6 @@ class Environment:
         self._gate.set()
         self._shut = False
         self._left = threading.Event()  # a transaction has ended since the gate was shut
-        self._known: tuple[int, Any, Any] = -1, None, None  # commit, function, what it found
         self._file: tuple[int, int] | None = None  # device and inode of the file that is open
         self._begin: Callable[..., Transaction] = self._open_and_begin
         # differs after every commit of any process
@@ -134,32 +132,6 @@ class Environment:
             return body(transaction)
         except unreadable() as error:
             raise translated(self.path, error) from error
-
-    def get_beside(self, common: Callable[[Transaction], T], key: bytes) -> tuple[T, bytes | None]:
-        """What `common` finds and the value of a key, in one transaction; made for latency, so it
-        does itself what `read` does.
-
-        `common` is the same in most calls: what it found is remembered with the number of the last
-        commit that it saw.
-        """
-        active = self._active
-        active.append(None)
-        try:
-            if not self._shut:
-                transaction = self._begin()
-                known, number = self._known, transaction.id()
-                if known[0] != number or known[1] is not common:
-                    known = self._known = number, common, common(transaction)
-                value = transaction.get(key)
-                transaction.abort()
-                return known[2], value
-        except unreadable():
-            transaction = None  # that ends it; `read` cures it, or tells what is wrong
-        finally:
-            active.pop()
-            if self._shut:
-                self._left.set()
-        return self.read(lambda transaction: (common(transaction), transaction.get(key)))
 
     def copy_to(self, transaction: Transaction, descriptor: int) -> None:
         """Write the environment as of a read transaction to a file, without its free pages.

@@ -98,9 +98,6 @@ class UnlockedEnvironment(ReadingEnvironment):
                 self.end_read(transaction)
         raise _Overtaken(self.path)
 
-    def get_beside(self, common: Callable[[Transaction], T], key: bytes) -> tuple[T, bytes | None]:
-        return self.read(lambda transaction: (common(transaction), transaction.get(key)))
-
     def inside(self, transaction: Transaction, body: Callable[[Transaction], T]) -> T:
         number = transaction.id()
         try:
