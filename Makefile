@@ -12,6 +12,8 @@ MINUTES ?= 30
 CASES ?= 500
 BACKUPS ?= 30
 JARS := src/belvedere/stores/hbase/jars
+# test processes at once; each may hold a Spark session, and a cluster, of its own
+WORKERS ?= $(or $(BELVEDERE_TEST_WORKERS),2)
 ARGS ?=
 
 .DEFAULT_GOAL := help
@@ -25,12 +27,11 @@ setup: $(VENV)/.project-installed ## create .venv with everything in it, Java in
 demo: setup ## a shop with live views, from nothing to first results
 	$(VENV)/bin/belvedere demo $(ARGS)
 
-# Tests of HBase run where Maven is, and say why they do not where it is not.
-test: setup $(if $(shell command -v mvn),java) ## ruff, mypy --strict and all tests; ARGS="-k join" goes to pytest
+test: setup $(if $(ARGS),$(if $(shell command -v mvn),java)) ## ruff, mypy --strict and all tests that need no server; ARGS="-k join" goes to pytest
 	.ci/checks $(ARGS)
 
-test-hbase: setup java ## the tests that start a real HBase, alone
-	$(VENV)/bin/python -m pytest tests/hbase $(ARGS)
+test-hbase: setup java ## the tests that start a real HBase
+	$(VENV)/bin/python -m pytest tests/hbase -n $(WORKERS) --dist loadfile --durations 10 $(ARGS)
 
 coverage: setup ## tests, and how much of each package they run; ARGS="tests/unit" goes to pytest
 	.ci/coverage $(ARGS)

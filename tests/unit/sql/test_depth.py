@@ -4,6 +4,7 @@ the end of the process.
 
 from __future__ import annotations
 
+import os
 import random
 import re
 import time
@@ -17,6 +18,9 @@ from belvedere.epochs.local import LocalRunner
 from belvedere.errors import BelvedereError
 from belvedere.sql.planner import plan_view
 from tests.golden.tables import TABLES
+
+# Twice what Python's recursion would allow; 20,000 were tried, which takes a minute.
+TERMS = int(os.environ.get("BELVEDERE_TERMS") or 2_000)
 
 NESTINGS: dict[str, Callable[[int], str]] = {
     "OR": lambda n: "SELECT id FROM t WHERE " + " OR ".join(["v = 1"] * n),
@@ -71,8 +75,7 @@ def test_any_depth_is_answered_or_refused(db: belvedere.Database, name: str) -> 
     balanced = "OR" in name or "AND" in name  # these are answered, which takes its time
     for depth in [
         40,
-        dice.randint(41, 190),
-        dice.randint(200, 1_000),
+        dice.randint(41, 1_000),
         1_000 if balanced else dice.randint(1_000, 50_000),
     ]:
         text = NESTINGS[name](depth)
@@ -96,8 +99,8 @@ def test_what_is_planned_can_be_maintained(db: belvedere.Database, name: str) ->
 
 @pytest.mark.slow
 @pytest.mark.parametrize("word", ["OR", "AND"])
-def test_a_condition_of_20_000_terms_works_everywhere(db: belvedere.Database, word: str) -> None:
-    tests = f" {word} ".join(f"v {'=' if word == 'OR' else '<>'} {i + 5}" for i in range(20_000))
+def test_a_condition_of_many_terms_works_everywhere(db: belvedere.Database, word: str) -> None:
+    tests = f" {word} ".join(f"v {'=' if word == 'OR' else '<>'} {i + 5}" for i in range(TERMS))
     found = [{"id": 2 if word == "OR" else 1}]
     db.sql(f"CREATE MATERIALIZED VIEW w AS SELECT id FROM t WHERE {tests}")
     db.catch_up()
