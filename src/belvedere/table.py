@@ -27,6 +27,8 @@ from belvedere.types import Key, Row, Schema, Vector
 BATCH = 100_000
 BATCH_BYTES = 32 << 20  # the same for large rows
 # keys, and values or NULL for deletes
+# types of columns whose values are encoded, or refused, without a look at them before
+_SIMPLE = {"string": str, "binary": bytes, "bigint": int, "int": int}
 Operations: TypeAlias = "tuple[pa.BinaryArray, pa.BinaryArray]"
 
 
@@ -44,6 +46,12 @@ class Table:
         self._value_names = tuple(c.name for c in definition.schema.value_columns)
         self._columns = frozenset(definition.schema.names)
         self._longest = store.capabilities.longest_key
+
+    @cached_property
+    def _simple(self) -> type | None:
+        """Values of exactly this type are a whole key, and shown as they are given."""
+        kinds = [column.type.name for column in self.schema.key_columns]
+        return _SIMPLE.get(kinds[0]) if len(kinds) == 1 else None
 
     @cached_property
     def _decode_one(self) -> DictDecoder:
@@ -156,7 +164,8 @@ class Table:
         if value is None:
             return None
         try:
-            return self._decode_one(self._keys.decode_one(encoded), value)
+            values = (key,) if type(key) is self._simple else self._keys.decode_one(encoded)
+            return self._decode_one(values, value)
         except Damaged as error:
             raise Damaged(f"table {self.name}: {error.what}") from error
 
@@ -232,6 +241,8 @@ class Table:
         return position
 
     def _full_key(self, key: Key) -> bytes:
+        if type(key) is self._simple:
+            return self._key((key,))
         values = key_tuple(key)
         if len(values) != len(self.schema.key):
             key = ", ".join(self.schema.key)

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from rich.console import Console
 from rich.table import Table
 
-from belvedere.bench import hbase_report
+from belvedere.bench import disk_report, hbase_report
 from belvedere.bench.cells import (
     DASH,
     epoch_sizes,
@@ -70,6 +70,8 @@ def tables(results: Results) -> Iterator[Table]:
         _keyed,
         _base_writes,
         _memory,
+        disk_report.disk,
+        disk_report.base_reads,
     )
     of_hbase = (hbase_report.maintain, hbase_report.writes, hbase_report.latencies)
     every = (*of_one_table, _joins, _fan_out, _tpch, _many_views, *of_hbase, _verdicts)

@@ -16,6 +16,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Self, get_args, get_origin, get_type_hints
 
+from belvedere.bench.disk_results import BaseRead, DiskUse
 from belvedere.bench.hbase_results import HBaseResults
 from belvedere.bench.peers import PeerResult
 
@@ -273,6 +274,8 @@ class Results:
     keyed: tuple[KeyedStatement, ...] = ()
     base_writes: tuple[BaseWrite, ...] = ()
     memory: tuple[MemoryPeak, ...] = ()
+    disk: tuple[DiskUse, ...] = ()
+    base_reads: tuple[BaseRead, ...] = ()
     joins: tuple[JoinCost, ...] = ()
     many_views: tuple[ManyViews, ...] = ()
     tpch: tuple[TpchPoint, ...] = ()

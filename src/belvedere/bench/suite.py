@@ -30,6 +30,7 @@ ONE_TABLE = (
     "keyed",
     "base_write_with_views",
     "memory",
+    "disk",
 )
 HBASE = "hbase"
 SCENARIOS = (*ONE_TABLE, "join", "many_views", "tpch", "fan_out", HBASE)

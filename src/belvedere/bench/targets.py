@@ -23,18 +23,20 @@ from belvedere.bench.results import (
 from belvedere.bench.views import JOIN
 
 BACKLOG, EPOCH = 1_000_000, 200_000
-MAINTAIN_BACKLOG = {"V1": 4.0, "V2": 8.0, "V3": 5.0, "V4": 5.0, "V_all": 8.0}
-MAINTAIN_EPOCHS = {"V1": 2.0, "V2": 4.0, "V3": 3.0, "V4": 3.0, "V_all": 4.0}
+MAINTAIN_BACKLOG = {"V1": 4.0, "V2": 14.0, "V3": 5.0, "V4": 5.0, "V_all": 12.0}
+MAINTAIN_EPOCHS = {"V1": 2.0, "V2": 9.0, "V3": 3.0, "V4": 3.0, "V_all": 5.5}
 MAINTAIN_WITHOUT_BEFORE = {"V2": 2.5, "V_all": 3.0}
-INGEST_TO_V2 = 2.0
-END_TO_END_RATIO = {"V2": 1.8, "V_all": 3.0}
+INGEST_TO_V2 = 6.0
+END_TO_END_RATIO = {"V2": 3.0, "V_all": 4.5}
 FRESH_TO_EMPTY_JOB = 1.6
 FLAT_WITHIN = 1.25
 PUT_TO_LMDB = 2.0
 READ_TO_LMDB = 3.0
-SCAN_ROWS_PER_S = 500_000
+BASE_READ_TO_LMDB, WAITING_READ_TO_LMDB = 3.0, 4.0
+SCAN_ROWS_PER_S = 2_000_000
 MEMORY_MB, MEMORY_BACKLOG = 3 * 1024, 10_000_000
-JOIN_MAINTAIN, JOIN_END_TO_END = 3.0, 2.0
+SUSTAINED_OPS, SUSTAINED = 5_000_000, {"V2": 404_000, "V_all": 235_000}
+JOIN_MAINTAIN, JOIN_END_TO_END = 3.0, 5.0
 MANY_WITHIN = 3.0
 TPCH_WITHIN = 1.25
 FAN_OUT_MB, FAN_OUT_ROWS = 3 * 1024, 1_000_000
@@ -98,7 +100,17 @@ def peer_view(rate: Rate) -> str:
 
 def verdicts(results: Results) -> list[Verdict]:
     """Every target that the results say something about."""
-    parts = (_throughput, _against_duckdb, _latencies, _flat, _many, _tpch, _capacity, _hbase)
+    parts = (
+        _throughput,
+        _against_duckdb,
+        _latencies,
+        _reads_of_rows,
+        _flat,
+        _many,
+        _tpch,
+        _capacity,
+        _hbase,
+    )
     return [verdict for part in parts for verdict in part(results)]
 
 
@@ -140,6 +152,13 @@ def _latencies(results: Results) -> Iterator[Verdict]:
             False,
             r.correct,
         )
+
+
+def _reads_of_rows(results: Results) -> Iterator[Verdict]:
+    for r in results.base_reads:
+        target = WAITING_READ_TO_LMDB if r.waiting else BASE_READ_TO_LMDB
+        name = f"point read of a base row, {r.waiting:,} operations wait"
+        yield Verdict(name, r.p50_us / r.lmdb_us, target, "x LMDB get", False, r.correct)
 
 
 def _flat(results: Results) -> Iterator[Verdict]:
@@ -214,6 +233,10 @@ def _capacity(results: Results) -> Iterator[Verdict]:
             yield Verdict(
                 f"memory, {m.view}", m.resident_mb, MEMORY_MB, "MiB resident", False, m.correct
             )
+    for d in results.disk:
+        if d.name == "sustained" and d.ops >= SUSTAINED_OPS:
+            name = f"sustained end to end, {d.view}"
+            yield Verdict(name, d.ops_per_s, SUSTAINED[d.view], "ops/s", True, d.correct)
     for f in results.fan_out:
         if f.rows >= FAN_OUT_ROWS:
             yield Verdict(

@@ -2,7 +2,8 @@
 
 LMDB holds the same keys with the same contents. Each `get` of ours is a consistent read of its own,
 so it is held against an LMDB read transaction with one get; a get inside an open transaction is
-shown too.
+shown too. Base rows are read twice: settled, and with operations waiting in the log, which the
+reader has met before.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ import lmdb
 import numpy as np
 import pyarrow as pa
 
+from belvedere.bench import workload
+from belvedere.bench.disk_results import BaseRead
 from belvedere.bench.results import PointRead, Results, Scan
 from belvedere.bench.scenarios.database import Database, fresh, warm_up
 from belvedere.bench.scenarios.settings import Settings, main
@@ -42,10 +45,11 @@ def run(settings: Settings) -> Results:
             _points(settings, database, VIEWS[name], column, correct)
             for name, column in _KEYED.items()
         )
-        return Results(
-            point_reads=points,
-            scans=tuple(_scan(database, VIEWS[name], correct) for name in _SCANNED),
-        )
+        scans = tuple(_scan(database, VIEWS[name], correct) for name in _SCANNED)
+        settled = _base_rows(settings, database, 0)
+        more = workload.touch(settings.waiting, settings.keys, settings.groups, seed=settings.seed)
+        waiting = _base_rows(settings, database, database.write(more, settings.call))
+        return Results(point_reads=points, scans=scans, base_reads=(settled, waiting))
 
 
 def _points(
@@ -61,6 +65,18 @@ def _points(
         right = correct and all(found(key) is not None for found, drawn in readers for key in drawn)
         ours, lmdb_own, lmdb_open = _p50_us(readers)
         return PointRead(view.name, len(keys), ours, lmdb_own, lmdb_open, right)
+
+
+def _base_rows(settings: Settings, database: Database, waiting: int) -> BaseRead:
+    contents = database.db.sql("SELECT * FROM r").to_arrow()
+    keys = _drawn(contents["key"].to_pylist(), settings.reads, settings.seed)
+    get = database.db.table("r").get
+    with _bare(settings.work / "reads-lmdb", contents, "key") as (own, _):
+        encoded = [key.encode() for key in keys]
+        readers: list[_Reader] = [(get, keys), (own, encoded)]
+        right = all(found(key) is not None for found, drawn in readers for key in drawn)
+        ours, lmdb_own = _p50_us(readers)
+        return BaseRead(waiting, len(keys), ours, lmdb_own, right)
 
 
 def _drawn(keys: list[str], count: int, seed: int) -> list[str]:

@@ -34,6 +34,10 @@ class Settings:
     puts: int = 1_000
     reads: int = 20_000
     memory_ops: int = 10_000_000
+    sustained_ops: int = 5_000_000
+    overwrites: int = 700_000
+    overwritten: int = 20_000  # rows
+    waiting: int = 100_000  # operations that nobody has settled
     matches: tuple[int, ...] = (1, 10, 100, 1_000)  # rows of r per row of s
     variants: tuple[int, ...] = (1, 20)  # views per aggregate, of ten aggregates
     tpch_scales: tuple[float, ...] = (0.01, 0.1)
