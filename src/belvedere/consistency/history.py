@@ -7,6 +7,7 @@
     {"view": "d", "select": "...", "key": ["x"], "decode": "powers", "from": {"log": 4}}
     {"state": "d", "key": ["x1"], "row": {...}, "by": "reader-1"}                  one record
     {"whole": "d", "rows": [...], "by": "reader-2", "epoch": 42, "at": {"log": 19}} all rows
+    {"recorded": 42, "at": {"log": 19}}    everything of an epoch stands before this line
     {"final": "d"}                      nothing more will come: the last state must be the right one
 
 Operations stand in the order of their stream; those with the same `tx` are one transaction. States
@@ -34,6 +35,7 @@ class Table:
     name: str
     key: tuple[str, ...]
     columns: dict[str, str]
+    id: int = 0  # tells tables of one name apart
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,8 @@ class View:
     name: str
     select: str
     key: tuple[str, ...] = ()
+    alias: str = ""  # how other views call it
+    id: int = 0
     decode: str | None = None
     since: dict[str, int] = field(default_factory=dict)  # the view begins with these operations
 
@@ -81,6 +85,7 @@ class History:
     states: list[State] = field(default_factory=list)
     final: set[str] = field(default_factory=set)
     database: str | None = None
+    recorded: tuple[int, dict[str, int]] | None = None  # the last epoch that is here as a whole
 
     def transactions(self) -> dict[str, list[list[Operation]]]:
         """Per stream, in order, the transactions of operations."""
@@ -163,7 +168,7 @@ def _table(history: History, line: Mapping[str, Any]) -> None:
     strange = [c for c in key if c not in columns]
     if strange or not key:
         raise HistoryError(f"the key of table {name} names no column: {strange or 'it is empty'}")
-    history.tables[name] = Table(name, key, columns)
+    history.tables[name] = Table(name, key, columns, _get(line, "id", int, 0))
 
 
 def _operation(history: History, line: Mapping[str, Any]) -> None:
@@ -199,6 +204,8 @@ def _view(history: History, line: Mapping[str, Any]) -> None:
         name,
         _get(line, "select", str),
         tuple(_get(line, "key", list, [])),
+        _get(line, "name", str, name),
+        _get(line, "id", int, 0),
         decode,
         _get(line, "from", dict, {}),
     )
@@ -237,6 +244,10 @@ def _final(history: History, line: Mapping[str, Any]) -> None:
     history.final.add(_known(history.views, "view", _get(line, "final", str)).name)
 
 
+def _recorded(history: History, line: Mapping[str, Any]) -> None:
+    history.recorded = _get(line, "recorded", int), _get(line, "at", dict)
+
+
 def _known(found: Mapping[str, Any], kind: str, name: str) -> Any:
     if name not in found:
         raise HistoryError(f"{kind} {name} has not been declared on a line before")
@@ -250,5 +261,6 @@ _KINDS: dict[str, Callable[[History, Mapping[str, Any]], None]] = {
     "state": _state,
     "whole": _whole,
     "final": _final,
+    "recorded": _recorded,
     "table": _table,
 }

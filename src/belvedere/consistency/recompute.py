@@ -73,12 +73,18 @@ class Recomputation:
         self._duck.close()
 
     def _query(self, view: View) -> str:
+        """The SELECT as DuckDB has it, with the definitions of the views that it names."""
         if view.name not in self._queries:
             try:
-                parts = sqlglot.transpile(view.select, read="spark", write="duckdb")
+                tree = sqlglot.parse_one(view.select, read="spark")
             except SqlglotError as error:
                 raise HistoryError(f"the SELECT of view {view.name}: {error}") from error
-            self._queries[view.name] = parts[0]
+            named = {t.name.lower() for t in tree.find_all(sqlglot.exp.Table)}
+            for other in self._history.views.values():
+                if other.name != view.name and other.alias.lower() in named:
+                    text = f'CREATE OR REPLACE VIEW "{other.alias}" AS {self._query(other)}'
+                    self._run(text, f"view {other.name}")
+            self._queries[view.name] = tree.sql("duckdb")
         return self._queries[view.name]
 
     def _move(self, state: Mapping[Cell, Values]) -> None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any, BinaryIO
 
 from belvedere.consistency.history import FORMAT
 from belvedere.consistency.recompute import plain
@@ -15,43 +14,43 @@ from belvedere.errors import HistoryError
 
 
 class Recorder:
-    """Appends lines to a history: what is not whole at its end, after a crash, goes.
-
-    A file of another database is refused.
-    """
+    """Appends lines to a history; one of another database is refused."""
 
     def __init__(self, path: str | os.PathLike[str], database: str | None = None) -> None:
         self.path = Path(path)
         try:
-            self._file = open(self.path, "a+b")  # noqa: SIM115  # closed by close()
+            self._cut(whole_lines)
+            with open(self.path, "rb") as file:
+                first = file.readline()
         except OSError as error:
             raise HistoryError(f"{path} cannot be written: {error.strerror}") from error
-        try:
-            self._begin(database)
-        except BaseException:  # whatever it was, nobody gets this recorder, so nobody closes it
-            self._file.close()
-            raise
-
-    def _begin(self, database: str | None) -> None:
-        self._file.seek(0)
-        whole = 0
-        first = b""
-        for line in self._file:
-            if line.endswith(b"\n"):
-                first = first or line
-                whole += len(line)
-        self._file.truncate(whole)
         if not first:
             self.write([{"history": FORMAT, "database": database}])
         elif database is not None:
             _check_header(self.path, first, database)
 
+    @property
+    def size(self) -> int:
+        return self.path.stat().st_size
+
     def write(self, lines: Iterable[Mapping[str, Any]]) -> None:
         """Append lines; they are on disk when this returns."""
         text = "".join(json.dumps(line, default=plain) + "\n" for line in lines)
-        self._file.write(text.encode())
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        with open(self.path, "ab") as file:
+            file.write(text.encode())
+            file.flush()
+            os.fsync(file.fileno())
+
+    def cut_after_recorded(self) -> None:
+        """Remove the lines of an epoch that a crash cut short: no `recorded` follows them."""
+        self._cut(recorded_lines)
+
+    def _cut(self, length: Callable[[BinaryIO], int]) -> None:
+        with open(self.path, "a+b") as file:
+            file.seek(0)
+            kept = length(file)
+            if kept < os.fstat(file.fileno()).st_size:
+                file.truncate(kept)
 
     def saw(
         self, view: str, rows: Iterable[Mapping[str, Any]], by: str = "observer", **more: Any
@@ -66,19 +65,18 @@ class Recorder:
         seen = None if row is None else _row(row)
         self.write([{"state": view, "key": [plain(k) for k in key], "row": seen, "by": by}])
 
-    def close(self) -> None:
-        self._file.close()
 
-    def __enter__(self) -> Self:
-        return self
+def whole_lines(file: BinaryIO) -> int:
+    return sum(len(line) for line in file if line.endswith(b"\n"))
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
+
+def recorded_lines(file: BinaryIO) -> int:
+    kept = place = 0
+    for line in file:
+        place += len(line)
+        if not kept or line.startswith(b'{"recorded"'):
+            kept = place
+    return kept
 
 
 def _row(row: Mapping[str, Any]) -> dict[str, Any]:

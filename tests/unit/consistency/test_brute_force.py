@@ -49,7 +49,7 @@ def below(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
 
 def paths(lines: Sequence[Sequence[Any]], at: tuple[int, ...]) -> list[list[tuple[int, ...]]]:
     """All orders in which the steps can be taken."""
-    found = []
+    found: list[list[tuple[int, ...]]] = []
     for i, line in enumerate(lines):
         if at[i] < len(line):
             found += paths(lines, (*at[:i], at[i] + 1, *at[i + 1 :]))
@@ -89,7 +89,7 @@ def deduplicated(values: list[Any]) -> list[Any]:
 
 
 def lines_of(steps: list[tuple[str, Step]]) -> list[dict[str, Any]]:
-    found = []
+    found: list[dict[str, Any]] = []
     for tx, (stream, step) in enumerate(steps):
         for key, row in step:
             number = len(found)
@@ -114,7 +114,7 @@ def by_row(steps: list[tuple[str, Step]]) -> list[list[Step]]:
 
 def judged(steps: list[tuple[str, Step]], seen: list[dict[str, Any]], decode: str | None) -> Any:
     view = {"view": "d", "select": SELECT, "key": ["g"], "decode": decode}
-    lines = [TABLE, view, *lines_of(steps), *seen, {"final": "d"}]
+    lines: list[dict[str, Any]] = [TABLE, view, *lines_of(steps), *seen, {"final": "d"}]
     (found,) = judge(history_of(lines), explain=False)
     assert not found.unknown
     return found
