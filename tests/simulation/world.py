@@ -221,7 +221,8 @@ class World:
             return
         name = f"{definition.name}#{definition.id}"
         if not any(line.get("view") == name for line in self.lines):
-            self.lines.append({"view": name, "select": definition.select})
+            begin = vector.to_json()
+            self.lines.append({"view": name, "select": definition.select, "from": begin})
         rows = [dict(zip(definition.schema.names, row, strict=True)) for row in seen.elements()]
         by = f"reader at {epoch}" if who == "a reader" else "commits"  # readers overtake each other
         line = {"whole": name, "rows": rows, "by": by, "epoch": epoch, "at": vector.to_json()}
