@@ -26,9 +26,10 @@ How the code is laid out, in the order in which data flows:
     spark/        all that knows Spark: sessions, the runner of epochs, DataFrames
     stores/       plug-ins: base (the contract), memory (the specification), embedded, hbase
     statements/   one module per kind of SQL statement
+    consistency/  the judge of histories; imports nothing of the engine
     cost/         what a view would cost
     database.py, table.py, view.py, result.py, prepared.py, preview.py, status.py, table_status.py,
-    inspection.py, backups.py
+    inspection.py, backups.py, recording.py
                   what users hold in their hands
     cli/, bench/  the command line, the benchmark
     errors.py, types.py, processes.py, libraries.py, waiting.py

@@ -196,17 +196,30 @@ class Database:
         idle = not any(state.status[v.id].state != LIVE for v in state.definitions())
         return idle and vector.covers(target)
 
-    def start(self, trigger: str | float | None = None, max_rows: int | None = None) -> Pipeline:
+    def start(
+        self,
+        trigger: str | float | None = None,
+        max_rows: int | None = None,
+        history: str | os.PathLike[str] | None = None,
+    ) -> Pipeline:
         """Follow the log until `stop()`.
 
         `trigger`: "available_now", an interval in seconds, or nothing (as fast as it can).
+        `history`: a file to which every epoch is appended, for `belvedere check`.
         """
         from belvedere.epochs.handle import Pipeline, interval
 
         # before Spark is started for them
         settings, checked = _settings(max_rows), interval(trigger)
         self.state()  # of a closed database: not in the thread that would be started
-        self._pipelines.append(Pipeline(self._coordinator(settings), checked))
+        recording = None
+        if history is not None:
+            from belvedere.recording import Recording
+
+            recording = Recording(self.store, history)
+        coordinator = self._coordinator(settings)
+        coordinator.recording = recording
+        self._pipelines.append(Pipeline(coordinator, checked))
         return self._pipelines[-1]
 
     def _coordinator(self, settings: Settings) -> Coordinator:

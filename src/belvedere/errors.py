@@ -21,6 +21,7 @@ BelvedereError
 ├── Timeout              waited as long as allowed; `.reached` says how far it got
 ├── ViewNotReady         the view is still being built
 ├── ViewInError          the view's expression raises for some rows; `.rows` lists them (rule R9)
+├── HistoryError         a history for `belvedere check` cannot be read, or is another database's
 └── PipelineError        the pipeline stopped; the cause is chained
 
 Rules have a page of their own: docs/rules.md.
@@ -133,4 +134,8 @@ class ViewInError(BelvedereError):
 
 
 class PipelineError(BelvedereError):
+    pass
+
+
+class HistoryError(BelvedereError):
     pass

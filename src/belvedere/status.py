@@ -37,6 +37,8 @@ class ViewInfo:
     # of which `loaded_rows` are loaded while the view is built, about; 0 if it is not known
     total_rows: int = 0
     seconds_left: float | None = None  # until it is built, about
+    consistency: str = "strong"  # the least level that is asked for
+    given: str = "strong"  # the level that epochs give
     advice: str = ""  # what somebody should do about a foreign table that it uses
 
     @property
@@ -164,6 +166,7 @@ def _view(
         state.in_error(view),
         loading.total,
         loading.seconds_left,
+        view.consistency,
     )
 
 

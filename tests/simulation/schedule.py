@@ -8,6 +8,7 @@ from collections import Counter
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 from unittest.mock import patch
 
 from belvedere.catalog.definitions import ViewDefinition
@@ -29,6 +30,7 @@ class Outcome:
     counts: Counter[str]
     steps: int
     trace: list[tuple[int, str, str]]
+    lines: list[dict[str, Any]]  # what was written and seen, for `belvedere.consistency`
 
     def report(self, lines: int = 60) -> str:
         """The violation with the end of the trace, for a person."""
@@ -63,7 +65,13 @@ def run(mix: Mix, seed: int, switches: Switches | None = None) -> Outcome:
         }
     )
     return Outcome(
-        mix.name, seed, violation, world.counts, world.scheduler.step, world.scheduler.trace
+        mix.name,
+        seed,
+        violation,
+        world.counts,
+        world.scheduler.step,
+        world.scheduler.trace,
+        world.lines,
     )
 
 

@@ -8,7 +8,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pyarrow as pa
 
@@ -69,6 +69,7 @@ class World:
             switches.rows if mix.by_row else None,
         )
         self.oracle = Oracle()
+        self.lines: list[dict[str, Any]] = []  # the history, for `belvedere.consistency`
         self.counts: Counter[str] = Counter()
         self.calm = False  # no more faults
         self.names: set[str] = set()  # views that must be there in the end
@@ -81,6 +82,8 @@ class World:
         self._head_bytes: bytes | None = None
         self.head = Head(0, 0, Vector())
         self.tables: dict[str, TableDefinition] = {}
+        columns = {c.name: c.type.duckdb for c in SCHEMA.columns}
+        self.lines += [{"table": t, "key": ["k"], "columns": columns} for t in mix.tables]
         self._create_tables()
 
     # ------------------------------------------------------------ time, counts, verdicts
@@ -153,6 +156,9 @@ class World:
             for k, row in operations:
                 whole: Row | None = None if row is None else (k, *row)
                 self.oracle.record(Operation(table, stream, position, k, whole))
+                shown_row = whole and dict(zip(SCHEMA.names, whole, strict=True))
+                line = {"op": position, "stream": stream, "tx": first, "table": table}
+                self.lines.append({**line, "key": [k], "row": shown_row})
                 position += 1
         self.oracle.transactions.append((stream, first, position))
         shown = ", ".join(f"{t} {k}: {r and r[:2]}" for t, done in parts for k, r in done)
@@ -196,6 +202,7 @@ class World:
         seen: Content,
     ) -> None:
         right = self.expected(definition, vector)
+        self._note_seen(who, definition, epoch, vector, seen)
         if not self.switches.last_bits:
             seen, right = _nine_digits(seen), _nine_digits(right)
         if seen != right:
@@ -204,6 +211,22 @@ class World:
                 f"{who}: view {definition.name} as of epoch {epoch} has {extra} too much and lacks"
                 f" {missing}"
             )
+
+    def _note_seen(
+        self, who: str, definition: ViewDefinition, epoch: int, vector: Vector, seen: Content
+    ) -> None:
+        """One line of the history; a view in error has no state."""
+        view, table = self.view_of(definition.select)
+        if view.errors(self.oracle.rows(table, vector)):
+            return
+        name = f"{definition.name}#{definition.id}"
+        if not any(line.get("view") == name for line in self.lines):
+            begin = vector.to_json()
+            self.lines.append({"view": name, "select": definition.select, "from": begin})
+        rows = [dict(zip(definition.schema.names, row, strict=True)) for row in seen.elements()]
+        by = f"reader at {epoch}" if who == "a reader" else "commits"  # readers overtake each other
+        line = {"whole": name, "rows": rows, "by": by, "epoch": epoch, "at": vector.to_json()}
+        self.lines.append(line)
 
     # ------------------------------------------------------------ the judge
 

@@ -214,6 +214,17 @@ COMMANDS = (
         ),
     ),
     Listed(
+        "check",
+        "check",
+        KEEP,
+        "Judge what readers saw against what was written.",
+        (
+            "belvedere check shop.history",
+            "belvedere check shop.history --level complete --json",
+        ),
+        database=False,
+    ),
+    Listed(
         "restore",
         "restore",
         KEEP,

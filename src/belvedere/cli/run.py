@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -42,6 +43,12 @@ def run(
         bool, typer.Option("--available-now", help="Stop when there is nothing left to do.")
     ] = False,
     max_rows: MaxRows = None,
+    history: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Append what every epoch took and showed, for belvedere check."
+        ),
+    ] = None,
     master: Master = MASTER,
     conf: Conf = None,
 ) -> None:
@@ -59,7 +66,7 @@ def run(
             say(console(), "stopped before the first epoch")
             return
         began = db.status().committed
-        pipeline = db.start("available_now" if available_now else every, max_rows)
+        pipeline = db.start("available_now" if available_now else every, max_rows, history)
         _follow(db, pipeline, stop, console())
         pipeline.stop(_LAST_EPOCH)
         status = db.status()

@@ -75,6 +75,8 @@ class Coordinator:
     now: Callable[[], float] = time.time
     owner: str = field(default_factory=lambda: uuid.uuid4().hex)
     lease: Lease | None = None
+    # called after each commit, and with a new lease, before anything is cleaned
+    recording: Callable[[], None] | None = None
     _chooser: Chooser = field(init=False)
     _created: tuple[tuple[int, ...], ...] = ()  # the views and tables whose tables are there
     _collected: Epoch = 0
@@ -87,6 +89,8 @@ class Coordinator:
     def acquire(self) -> bool:
         """Take the lease; False while another coordinator is alive."""
         self.lease = take_lease(self.store, self.owner, self.now)
+        if self.lease is not None and self.recording is not None:
+            self.recording()
         return self.lease is not None
 
     def release(self) -> None:
@@ -113,9 +117,7 @@ class Coordinator:
         with _Heartbeat(self.store, lease, self.now):
             acks = [] if intent.is_empty else self._run(intent)
         ran = time.perf_counter()
-        manifest = commit(
-            self.store, lease, intent, acks, self.rules, self.now(), self.settings.history
-        )
+        manifest = self._commit(lease, intent, acks)
         committed = time.perf_counter()
         self._chooser.loaded_last = intent.kind == LOAD
         self._clean(lease)
@@ -126,6 +128,14 @@ class Coordinator:
             "commit": committed - ran,
         }
         return _report(intent, manifest, time.perf_counter() - began, stages)
+
+    def _commit(self, lease: Lease, intent: Intent, acks: list[Ack]) -> dict[str, Any]:
+        manifest = commit(
+            self.store, lease, intent, acks, self.rules, self.now(), self.settings.history
+        )
+        if self.recording is not None:
+            self.recording()
+        return manifest
 
     def clean(self) -> None:
         """Remove all that nobody needs any more, between epochs, however long it takes."""

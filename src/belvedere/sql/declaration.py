@@ -21,7 +21,7 @@ from belvedere.types import Column, Schema, SqlType
 
 TABLE_OPTIONS, VIEW_OPTIONS = {"before_images"}, {"key", "consistency"}
 _TABLE, _VIEW = "CREATE TABLE", "CREATE MATERIALIZED VIEW"
-_CONSISTENCY = {"strong"}
+_CONSISTENCY = ("convergent", "weak", "strong", "complete")
 _INSTEAD: dict[type[exp.Expr], str] = {
     exp.DefaultColumnConstraint: "give the value at INSERT or put",
     exp.CheckColumnConstraint: "check values before you write them",
@@ -216,7 +216,13 @@ def declared_view(statement: exp.Create) -> DeclaredView:
     options = _options(statement, VIEW_OPTIONS, _VIEW)
     consistency = options.get("consistency", "strong")
     if consistency not in _CONSISTENCY:
-        raise SqlError(f"consistency = '{consistency}' is not offered: use 'strong'")
+        known = ", ".join(f"'{level}'" for level in _CONSISTENCY)
+        raise SqlError(f"consistency = '{consistency}' is no level: use one of {known}")
+    if consistency == "complete":
+        raise SqlError(
+            "consistency = 'complete' is not offered: an epoch steps over states of the tables, and"
+            " views give 'strong'. Leave the option out, or ask for 'strong' or less"
+        )
     key = tuple(key_names(options.get("key", "")))
     return DeclaredView(
         plain_name(statement.this, _VIEW),

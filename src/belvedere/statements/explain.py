@@ -76,14 +76,16 @@ def _plan_text(db: Database, what: str) -> str:
     known = name_in(words_of(what))
     if known is not None:
         view = state.view(known)
-        return texts.explain(
-            view.planned,
-            view.name,
-            list(state.tables.values()),
-            users(state, view.id) if view.bound else {},
-        )
+        shared = users(state, view.id) if view.bound else {}
+        plan = texts.explain(view.planned, view.name, list(state.tables.values()), shared)
+        return plan + _level(view.consistency)
     name, planned = try_plan(state, what, db.store.capabilities.longest_key)
     return texts.explain(planned, name, list(state.tables.values()), users(state))
+
+
+def _level(asked: str) -> str:
+    """What is asked and what is given, if these are not the same."""
+    return "" if asked == "strong" else f"\nconsistency: {asked} is asked, strong is given"
 
 
 def cost(db: Database, what: str) -> Cost:

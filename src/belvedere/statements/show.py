@@ -91,8 +91,11 @@ def create_text(found: TableDefinition | ViewDefinition) -> str:
     """The statement that would create it again."""
     name = quoted(found.name)
     if isinstance(found, ViewDefinition):
-        key = f" WITH (key = {key_option(found.key)})" if found.key else ""
-        return f"CREATE MATERIALIZED VIEW {name}{key} AS {found.select}"
+        options = [f"key = {key_option(found.key)}"] if found.key else []
+        if found.consistency != "strong":
+            options.append(f"consistency = '{found.consistency}'")
+        given = f" WITH ({', '.join(options)})" if options else ""
+        return f"CREATE MATERIALIZED VIEW {name}{given} AS {found.select}"
     lines = [
         f"{quoted(c.name)} {str(c.type).upper()}{'' if c.nullable else ' NOT NULL'}"
         for c in found.schema.columns

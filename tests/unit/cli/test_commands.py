@@ -17,7 +17,7 @@ COMMANDS = sorted(c.name or "" for c in app.registered_commands)
 
 def test_every_command_of_the_manual_is_there() -> None:
     expected = (
-        "backup bench catch-up compact delete demo explain export get hbase import init inspect metrics"
+        "backup bench catch-up check compact delete demo explain export get hbase import init inspect metrics"
         " put rebuild restore run scan sql status verify views"
     )
     assert expected.split() == COMMANDS

@@ -1,0 +1,114 @@
+"""What a view's SELECT returns over some state of the tables: DuckDB evaluates it.
+
+Numbers with a fraction are compared to nine significant digits, since two engines add in different
+orders; everything else exactly.
+"""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import duckdb
+import sqlglot
+from sqlglot.errors import SqlglotError
+
+from belvedere.consistency.history import History, Key, Values, View
+from belvedere.errors import HistoryError
+
+Cell = tuple[str, Key]  # one row of one table
+Content = frozenset[tuple[Any, int]]  # rows, each with its number
+
+
+def content(rows: Iterable[Mapping[str, Any]]) -> Content:
+    counts = Counter(tuple(sorted((c, plain(v)) for c, v in row.items())) for row in rows)
+    return frozenset(counts.items())
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON has it, comparable over engines."""
+    if isinstance(value, bool) or value is None or isinstance(value, int | str):
+        return value
+    if isinstance(value, float | decimal.Decimal):
+        return _number(float(value))
+    if isinstance(value, datetime.datetime) and value.tzinfo is not None:
+        return value.astimezone(datetime.UTC).isoformat()
+    if isinstance(value, datetime.date):
+        return value.isoformat()
+    if isinstance(value, bytes | bytearray):
+        return value.hex()
+    raise HistoryError(f"a value of type {type(value).__name__} has no place in a history")
+
+
+def _number(value: float) -> Any:
+    if not math.isfinite(value):
+        return str(value)
+    return int(value) if value == int(value) and abs(value) < 2**53 else float(f"{value:.9g}")
+
+
+class Recomputation:
+    """The tables of a history in DuckDB, moved from state to state by the rows that differ."""
+
+    def __init__(self, history: History) -> None:
+        self._history = history
+        self._duck = duckdb.connect(config={"threads": "1"})
+        self._rows: dict[Cell, Values] = {}
+        self._queries: dict[str, str] = {}
+        for table in history.tables.values():
+            columns = ", ".join(f'"{name}" {kind}' for name, kind in table.columns.items())
+            self._run(f'CREATE TABLE "{table.name}" ({columns})', f"table {table.name}")
+
+    def rows(self, view: View, state: Mapping[Cell, Values]) -> list[Values]:
+        """What the view's SELECT returns over these rows."""
+        self._move(state)
+        found = self._run(self._query(view), f"view {view.name}")
+        names = [column[0] for column in found.description or ()]
+        return [dict(zip(names, map(plain, row), strict=True)) for row in found.fetchall()]
+
+    def close(self) -> None:
+        self._duck.close()
+
+    def _query(self, view: View) -> str:
+        """The SELECT as DuckDB has it, with the definitions of the views that it names."""
+        if view.name not in self._queries:
+            try:
+                tree = sqlglot.parse_one(view.select, read="spark")
+            except SqlglotError as error:
+                raise HistoryError(f"the SELECT of view {view.name}: {error}") from error
+            named = {t.name.lower() for t in tree.find_all(sqlglot.exp.Table)}
+            for other in self._history.views.values():
+                if other.name != view.name and other.alias.lower() in named:
+                    text = f'CREATE OR REPLACE VIEW "{other.alias}" AS {self._query(other)}'
+                    self._run(text, f"view {other.name}")
+            self._queries[view.name] = tree.sql("duckdb")
+        return self._queries[view.name]
+
+    def _move(self, state: Mapping[Cell, Values]) -> None:
+        for cell in [c for c, row in self._rows.items() if state.get(c) != row]:
+            self._delete(cell)
+        for cell, row in state.items():
+            if cell not in self._rows:
+                self._insert(cell, row)
+
+    def _delete(self, cell: Cell) -> None:
+        table, key = self._history.tables[cell[0]], cell[1]
+        where = " AND ".join(f'"{name}" = ?' for name in table.key)
+        self._run(f'DELETE FROM "{table.name}" WHERE {where}', table.name, list(key))
+        del self._rows[cell]
+
+    def _insert(self, cell: Cell, row: Values) -> None:
+        names = ", ".join(f'"{name}"' for name in row)
+        marks = ", ".join("?" for _ in row)
+        text = f'INSERT INTO "{cell[0]}" ({names}) VALUES ({marks})'
+        self._run(text, f"table {cell[0]}", list(row.values()))
+        self._rows[cell] = row
+
+    def _run(self, text: str, what: str, values: list[Any] | None = None) -> Any:
+        try:
+            return self._duck.execute(text, values)
+        except duckdb.Error as error:
+            raise HistoryError(f"{what}: DuckDB cannot do it: {error}") from error
