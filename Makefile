@@ -17,7 +17,8 @@ WORKERS ?= $(or $(BELVEDERE_TEST_WORKERS),2)
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-hbase coverage soak soak-backup soak-damage soak-hbase bench java lint lock clean distclean
+.PHONY: help setup demo test test-hbase test-sources coverage soak soak-backup soak-damage soak-hbase soak-warehouse \
+	bench java lint lock clean distclean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -33,6 +34,9 @@ test: setup $(if $(ARGS),$(if $(shell command -v mvn),java)) ## ruff, mypy --str
 test-hbase: setup java ## the tests that start a real HBase
 	$(VENV)/bin/python -m pytest tests/hbase -n $(WORKERS) --dist loadfile --durations 10 $(ARGS)
 
+test-sources: setup ## the tests that start real databases to follow
+	$(VENV)/bin/python -m pytest tests/sources -n $(WORKERS) --dist loadfile --durations 10 $(ARGS)
+
 coverage: setup ## tests, and how much of each package they run; ARGS="tests/unit" goes to pytest
 	.ci/coverage $(ARGS)
 
@@ -44,6 +48,9 @@ soak-damage: setup ## CASES=500 copies of a database with one damaged file
 
 soak-backup: setup ## BACKUPS=30 backups beside writers and a pipeline, each restored and every view verified
 	BELVEDERE_BACKUPS=$(BACKUPS) $(VENV)/bin/python -m pytest -n 0 tests/integration/test_backups.py $(ARGS)
+
+soak-warehouse: setup ## SCHEDULES=2000 random schedules for each algorithm over several sources; ARGS=--price prints queries per update
+	$(VENV)/bin/python -m tests.warehouse.soak --schedules $(if $(filter-out file,$(origin SCHEDULES)),$(SCHEDULES),2000) $(ARGS)
 
 soak-hbase: setup java ## MINUTES=30 of killed processes and moving regions, on a real HBase and a Spark cluster
 	$(VENV)/bin/python -m tests.hbase.soak --minutes $(MINUTES) $(ARGS)

@@ -33,13 +33,14 @@ LAYERS: list[set[str]] = [
     {"sql"},
     {"explain"},
     {"catalog", "readers"},
-    {"epochs", "spark"},
+    {"why"},
+    {"epochs", "spark", "capture", "warehouse"},
     {"cli", "server"},
 ]
 # These stand beside the layers and import nothing of belvedere but what is listed.
 PLUGINS: dict[str, set[str]] = {
     "stores": {"errors", "types", "processes", "libraries", "waiting", "encoding", "input"},
-    "sources": {"errors", "types", "libraries", "encoding", "input"},
+    "sources": {"errors", "types", "processes", "libraries", "waiting", "encoding", "input"},
     "consistency": {"errors", "types"},
 }
 # What the layers see of the plug-ins: the contract and the loader, from `changes` upwards.
@@ -308,7 +309,7 @@ def test_the_engine_asks_for_roles_of_operators_not_for_classes() -> None:
 
 
 CATALOG_KEY = re.compile(
-    r"(?:name|table|view|status|errors|commit|pin|garbage|dropped|repair)/\Z|(?:lease|intent|next_id)\Z"
+    r"(?:name|table|view|status|errors|commit|pin|garbage|dropped|repair|source|condition)/\Z|(?:lease|intent|next_id)\Z"
 )
 
 

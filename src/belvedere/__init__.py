@@ -22,14 +22,20 @@ How the code is laid out, in the order in which data flows:
     explain/      how a view is maintained: a tree, and its text
     catalog/      4 what is kept       definitions, how views join, pins
     readers/      5 what is seen       cuts, rows, sessions
+    why/          which base rows make up a record, and what is missing
     epochs/       lease, intents, commits, coordinator, view managers, verify, repair
+    capture/      following sources: transactions, copies and positions in our log
     spark/        all that knows Spark: sessions, the runner of epochs, DataFrames
     stores/       plug-ins: base (the contract), memory (the specification), embedded, hbase
+    sources/      plug-ins: databases of others, their changes and answers
+    warehouse/    views over such databases that keep nothing but the view: the Strobe family
     statements/   one module per kind of SQL statement
     consistency/  the judge of histories; imports nothing of the engine
     cost/         what a view would cost
     database.py, table.py, view.py, result.py, prepared.py, preview.py, status.py, table_status.py,
-    inspection.py, backups.py, recording.py
+    source_status.py, kept_status.py, connections.py, inspection.py, salvage.py, backups.py,
+    recording.py, feed.py,
+    data_source.py, transaction.py, collected.py, session.py
                   what users hold in their hands
     cli/, bench/  the command line, the benchmark
     errors.py, types.py, processes.py, libraries.py, waiting.py
@@ -50,6 +56,7 @@ if TYPE_CHECKING:
     from belvedere.result import Result
     from belvedere.status import Status
     from belvedere.table import Table
+    from belvedere.transaction import Transaction
     from belvedere.view import View
 
 __version__ = "0.1.0"
@@ -61,6 +68,7 @@ __all__ = [
     "Result",
     "Status",
     "Table",
+    "Transaction",
     "Verification",
     "View",
     "compact",
@@ -76,6 +84,7 @@ _HOMES = {
     "Result": "result",
     "Status": "status",
     "Table": "table",
+    "Transaction": "transaction",
     "Verification": "epochs.verify",
     "View": "view",
     "compact": "backups",

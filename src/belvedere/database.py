@@ -5,13 +5,22 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from belvedere.catalog.definitions import LIVE
+from belvedere.catalog.history import (
+    AsOf,
+    Consumer,
+    Keep,
+    consumers,
+    drop_consumer,
+    keep_history,
+)
 from belvedere.catalog.soundness import check_sound
-from belvedere.catalog.state import CatalogState, committed, read_state
+from belvedere.catalog.state import CatalogState, check_complete, committed, read_state
+from belvedere.connections import Connections, open_for
 from belvedere.errors import (
     CatalogError,
     LeaseLost,
@@ -22,7 +31,7 @@ from belvedere.errors import (
     Timeout,
 )
 from belvedere.readers.cut import CatalogCache
-from belvedere.readers.session import await_token
+from belvedere.readers.session import resumed
 from belvedere.spark.choices import check_conf, check_master
 from belvedere.stores.registry import open_store
 from belvedere.table import Table
@@ -35,6 +44,7 @@ from belvedere.waiting import check_seconds, wait_until
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from belvedere.capture.arrival import Arrival
     from belvedere.epochs.base_check import BaseVerification
     from belvedere.epochs.coordinator import Coordinator, EpochReport, Runner
     from belvedere.epochs.handle import Pipeline
@@ -46,6 +56,9 @@ if TYPE_CHECKING:
     from belvedere.spark.runner import SparkRunner
     from belvedere.status import Status
     from belvedere.stores.embedded.backup import Taken
+    from belvedere.transaction import Transaction
+
+_Answer = TypeVar("_Answer")
 
 
 class Database:
@@ -53,6 +66,8 @@ class Database:
 
     Writers, readers and the pipeline may be different processes at the same time.
     """
+
+    _tables: tuple[CatalogState, dict[str, Table]] | None = None  # made for what is in the catalog
 
     def __init__(
         self,
@@ -80,37 +95,54 @@ class Database:
         self._spark, self._runner = spark, runner
         self._cache = CatalogCache(self.store)
         self._pipelines: list[Pipeline] = []
+        self.connections = Connections()
         self.prepared: PreparedStatements = {}
 
     # ---- tables, views, SQL
 
-    def sql(self, text: str, params: Sequence[Any] | Mapping[str, Any] | None = None) -> Result:
-        """Run one statement, or a script of several; the answer is that of the last.
+    def sql(
+        self,
+        text: str,
+        params: Sequence[Any] | Mapping[str, Any] | None = None,
+        as_of: AsOf | None = None,
+    ) -> Result:
+        """Run one statement, or a script of several; the answer is that of the last. What stands
+        between BEGIN and COMMIT is one transaction, as in `transaction()`.
 
         `params` are values for the parameters of one statement: a list for `?`, a dict for `:name`.
+        `as_of` says as of which epoch, or moment, a query reads.
         """
         from belvedere import statements
         from belvedere.sql.dialect import split
         from belvedere.sql.parameters import check_parameters
+        from belvedere.statements.transaction import Conversation
 
-        answer: Result | None = statements.repeat(self, text, params)
+        answer: Result | None = None
+        if as_of is None:
+            answer = statements.repeat(self, text, params)
         if answer is not None:
             return answer
         values, parts = check_parameters(params), split(text)
         if values is not None and len(parts) > 1:
             raise SqlError(f"parameters are for one statement, and this text has {len(parts)}")
-        for statement in parts:
-            answer = statements.execute(self, statement, values)
+        with Conversation(self) as conversation:
+            for statement in parts:
+                answer = conversation.run(statement, values, as_of)
         if answer is None:
             raise SqlError("there is no statement in this text")
         return answer
 
     def table(self, name: str) -> Table:
-        return Table(
-            self.store,
-            self.state().table(_name("table", name)),
-            self.wrote if self.is_session else None,
-        )
+        state, text = self.state(), _name("table", name)
+        if self._tables is None or self._tables[0] is not state:
+            self._tables = state, {}
+        found = self._tables[1].get(text)
+        if found is None:
+            definition = state.table(text)
+            check_complete(state, definition)
+            found = Table(self.store, definition, self.wrote if self.is_session else None)
+            self._tables[1][text] = found
+        return found
 
     def view(self, name: str) -> View:
         before = self.await_session if self.is_session else None
@@ -142,29 +174,66 @@ class Database:
 
         Runs epochs itself, or waits for the coordinator that is alive. `max_rows` bounds the
         operations of an epoch. After `timeout` seconds no epoch is begun, and if there is something
-        left to do, Timeout is raised; with 0, at once.
+        left to do, Timeout is raised; with 0, at once. What sources have by now is waited for too;
+        if one cannot be followed, its error is raised when all else is in the views.
         """
         settings = _settings(max_rows)
         check_seconds("timeout", timeout)
+        deadline = math.inf if timeout is None else time.monotonic() + timeout
+        arrival = self._arrival()
+        if arrival is not None:
+            self._await_arrival(arrival, settings, timeout, deadline)
+        error = next(iter(arrival.errors.values()), None) if arrival is not None else None
+        reports = self._bring_up(settings, timeout, deadline, error is not None)
+        if error is not None:
+            raise error
+        return reports
+
+    def _bring_up(
+        self, settings: Settings, timeout: float | None, deadline: float, is_partial: bool
+    ) -> list[EpochReport]:
+        """All that is in the log, into the views. `is_partial`: but for views that wait for what
+        does not come.
+        """
         target = self.store.base.barrier()
-        if self._covers(target):
+        if self._covers(target, is_partial):
             return []
         if timeout == 0:
             raise self._late(timeout, target)
         reports: list[EpochReport] = []
         coordinator = self._coordinator(settings)
-        deadline = math.inf if timeout is None else time.monotonic() + timeout
 
         def caught_up() -> bool | None:
-            if self._covers(target):
+            if self._covers(target, is_partial):
                 return True
             if coordinator.acquire():
                 reports.extend(self._run_epochs(coordinator, target, deadline))
-            return self._covers(target) or None
+            return self._covers(target, is_partial) or None
 
-        if wait_until(caught_up, timeout) is None:
+        left = None if timeout is None else max(0.0, deadline - time.monotonic())
+        if wait_until(caught_up, left) is None:
             raise self._late(timeout or 0, target)
         return reports
+
+    def _arrival(self) -> Arrival | None:
+        """What sources have by now; None if none is followed."""
+        if not self.state().sources:
+            return None
+        from belvedere.capture.arrival import Arrival, followed_sources, has_sources
+
+        if not has_sources(self.state()):
+            return None
+        return Arrival(self.store, self.connections.of, followed_sources(self.state()))
+
+    def _await_arrival(
+        self, arrival: Arrival, settings: Settings, timeout: float | None, deadline: float
+    ) -> None:
+        from belvedere.capture.arrival import await_arrival
+
+        if arrival.is_over():
+            return
+        coordinator, connect = self._coordinator(settings), self.connections.of
+        await_arrival(arrival, self.store, connect, open_for, coordinator, timeout, deadline)
 
     def _late(self, timeout: float, target: Vector) -> Timeout:
         vector = committed(self.store).vector
@@ -190,11 +259,13 @@ class Database:
         finally:
             coordinator.release()
 
-    def _covers(self, target: Vector) -> bool:
+    def _covers(self, target: Vector, is_partial: bool = False) -> bool:
         state = self.store.catalog.read(read_state)
-        vector = state.head.vector
-        idle = not any(state.status[v.id].state != LIVE for v in state.definitions())
-        return idle and vector.covers(target)
+        missing = {table for table, vector in state.adopting.items() if vector is None}
+        excused = missing if is_partial else set()
+        waiting = (v for v in state.definitions() if excused.isdisjoint(v.planned.sources))
+        idle = not any(state.status[v.id].state != LIVE for v in waiting)
+        return idle and state.head.vector.covers(target)
 
     def start(
         self,
@@ -207,6 +278,7 @@ class Database:
         `trigger`: "available_now", an interval in seconds, or nothing (as fast as it can).
         `history`: a file to which every epoch is appended, for `belvedere check`.
         """
+        from belvedere.capture.threads import Capture
         from belvedere.epochs.handle import Pipeline, interval
 
         # before Spark is started for them
@@ -219,7 +291,11 @@ class Database:
             recording = Recording(self.store, history)
         coordinator = self._coordinator(settings)
         coordinator.recording = recording
-        self._pipelines.append(Pipeline(coordinator, checked))
+        arrival = self._arrival() if checked == "available_now" else None
+        arrived = (lambda: True) if arrival is None else arrival.is_over
+        connect, store = self.connections.of, self.store
+        capture = Capture(store, connect, open_for, lambda: coordinator.lease is not None)
+        self._pipelines.append(Pipeline(coordinator, checked, capture, arrived))
         return self._pipelines[-1]
 
     def _coordinator(self, settings: Settings) -> Coordinator:
@@ -240,15 +316,43 @@ class Database:
         self._runner = made
         return made
 
+    # ---- transactions
+
+    def transaction(self) -> Transaction:
+        """Reads and writes of several tables that belong together: written at the end of the block,
+        all of them or, if it raises, none. RowConflict names a row that was read and that somebody
+        else has changed meanwhile.
+        """
+        from belvedere.transaction import Transaction
+
+        return Transaction(self)
+
+    def transact(self, work: Callable[[Transaction], _Answer], retries: int = 100) -> _Answer:
+        """Call `work` with a transaction, and again with a new one if somebody else has changed a
+        row that it had read; returns what it returned.
+        """
+        from belvedere.transaction import repeat
+
+        return repeat(self.transaction, work, retries)
+
     # ---- sessions
 
     @contextmanager
-    def session(self, timeout: float = 30.0) -> Iterator[Database]:
+    def session(self, timeout: float = 30.0, token: str | None = None) -> Iterator[Database]:
         """A database whose reads of views contain its own writes; a read that would have to wait
-        longer raises Timeout.
+        longer raises Timeout. With the `token` of a session it goes on where that one was, also in
+        another process.
         """
         check_seconds("timeout", timeout)
-        yield _Session(self, timeout)
+        from belvedere.session import Session
+
+        yield Session(self, timeout, resumed(self.store, token))
+
+    def token(self) -> str:
+        """Of a session: text with which another process sees what this one has written, and nothing
+        older than what it has read.
+        """
+        raise CatalogError("only a session has a token: use that of db.session()")
 
     @property
     def is_session(self) -> bool:
@@ -256,8 +360,8 @@ class Database:
         return False
 
     def wrote(self, position: Vector | None = None) -> None:
-        """Note a write of this session, or of another client of a foreign table that the next read
-        shall contain.
+        """Note a write of this session, or of another client of a foreign table or of a source,
+        that the next read shall contain.
         """
 
     def await_session(self) -> None:
@@ -325,6 +429,19 @@ class Database:
 
         return backup(self.store, target, base)
 
+    def keep_history(self, epochs: int = 0, seconds: float = 0.0) -> None:
+        """Keep so many epochs, and all that were current in so many seconds, for reads with
+        `as_of` and for change feeds, as long as there is room; it counts from the next epoch on.
+        """
+        keep_history(self.store, Keep(epochs, seconds))
+
+    def consumers(self) -> list[Consumer]:
+        """Named readers of change feeds."""
+        return self.store.catalog.read(lambda t: list(consumers(t)))
+
+    def drop_consumer(self, name: str) -> None:
+        drop_consumer(self.store, _name("consumer", name))
+
     def status(self) -> Status:
         from belvedere.status import read_status
 
@@ -340,6 +457,7 @@ class Database:
         for pipeline in self._pipelines:
             if pipeline.is_here and pipeline.status.is_active:
                 pipeline.stop()
+        self.connections.close()
         self.store.close()
 
     def __repr__(self) -> str:
@@ -350,44 +468,6 @@ class Database:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-class _Session(Database):
-    """The same database for one reader and writer, who remembers what he wrote.
-
-    Store, catalog and pipelines are shared; Spark and the runner are those of the database, whoever
-    needs them first.
-    """
-
-    def __init__(self, outer: Database, timeout: float) -> None:
-        self._outer, self._timeout, self._token = outer, timeout, Vector()
-        self._unplaced = False  # whether something was written whose position is not known
-        self.store, self._cache = outer.store, outer._cache
-        self.master, self.spark_conf = outer.master, outer.spark_conf
-        self.prepared, self._pipelines = outer.prepared, outer._pipelines
-
-    @property
-    def spark(self) -> SparkSession:
-        return self._outer.spark
-
-    def _coordinator(self, settings: Settings) -> Coordinator:
-        return self._outer._coordinator(settings)
-
-    @property
-    def is_session(self) -> bool:
-        return True
-
-    def wrote(self, position: Vector | None = None) -> None:
-        self._token = self._token.merge(position or Vector())
-        self._unplaced = self._unplaced or not position
-
-    def await_session(self) -> None:
-        if self._unplaced:
-            # one barrier for all writes whose positions nobody knows
-            self._token = self._token.merge(self.store.base.barrier())
-            self._unplaced = False
-        if self._token:
-            await_token(self.store, self._token, self._timeout)
 
 
 def _name(kind: str, name: object) -> str:

@@ -10,17 +10,24 @@ BelvedereError
 ├── CatalogError         a name exists already, or does not exist
 ├── StoreError           the store refused: full, damaged, of another version
 │   ├── StoreFull        no room left; nothing was written
-│   ├── Conflict         somebody wrote the table meanwhile; nothing was written
+│   ├── Conflict         somebody wrote the table, or a row, meanwhile; nothing was written
+│   │   └── RowConflict      a row that a transaction has read; `.table` and `.key` name it
 │   ├── TooLarge         more than one transaction takes; nothing was written
 │   ├── Dropped          the table was dropped; nothing was read or written
 │   ├── Damaged          bytes of the store are not what was written
 │   ├── Unreachable      a server did not answer; whether it did what was asked is not known
 │   └── TableGone        a table of the store is not there, or disabled
 ├── Stale                an attempt, or a reader, lives in the past (rules R1, R3); retried inside
+├── HistoryGone          an epoch that was asked for is not kept; `.oldest` says which one is
+├── TransactionError     a transaction has ended, is too large, or cannot do what was asked
+├── TokenError           a session's token cannot be read, or is another database's
 ├── LeaseLost            another coordinator took over
 ├── Timeout              waited as long as allowed; `.reached` says how far it got
 ├── ViewNotReady         the view is still being built
 ├── ViewInError          the view's expression raises for some rows; `.rows` lists them (rule R9)
+├── SourceError          a source, or a relation of it, cannot be used so; says what to change
+│   ├── SourceUnreachable  the server did not answer; tried again inside
+│   └── SourceLost         the source has forgotten what was not read yet: load again
 ├── HistoryError         a history for `belvedere check` cannot be read, or is another database's
 └── PipelineError        the pipeline stopped; the cause is chained
 
@@ -78,6 +85,17 @@ class Conflict(StoreError):
     pass
 
 
+class RowConflict(Conflict):
+    def __init__(self, table: str | int, key: Any) -> None:
+        # name and values; id and bytes where names are not known
+        self.table, self.key = table, key
+        super().__init__(
+            f"the row of table {table} with key {key!r} was changed by somebody else after this"
+            " transaction had read it: nothing was written. Do the transaction again;"
+            " db.transact(...) does that by itself"
+        )
+
+
 class TooLarge(StoreError):
     pass
 
@@ -102,6 +120,20 @@ class Damaged(StoreError):
 
 
 class Stale(BelvedereError):
+    pass
+
+
+class HistoryGone(BelvedereError):
+    def __init__(self, message: str, oldest: int | None = None) -> None:
+        self.oldest = oldest  # the oldest epoch that can be read, if it is known
+        super().__init__(message)
+
+
+class TransactionError(BelvedereError):
+    pass
+
+
+class TokenError(BelvedereError):
     pass
 
 
@@ -134,6 +166,18 @@ class ViewInError(BelvedereError):
 
 
 class PipelineError(BelvedereError):
+    pass
+
+
+class SourceError(BelvedereError):
+    pass
+
+
+class SourceUnreachable(SourceError):
+    pass
+
+
+class SourceLost(SourceError):
     pass
 
 

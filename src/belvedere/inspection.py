@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -22,6 +23,7 @@ from belvedere.stores.embedded.run_inspection import Damage
 from belvedere.stores.registry import embedded_path
 
 RESTORE = "restore the whole directory from one backup"
+SALVAGE = "belvedere salvage takes it out, and has the views built anew"
 _LARGEST_KEY = 60  # characters of a key that are shown
 
 
@@ -74,26 +76,29 @@ def inspect(url: str | os.PathLike[str]) -> Inspection:
     found = inspect_store(path)
     names = Names.of(found.catalog)
     can_be_opened = all(part.can_be_opened for part in found.parts)
+    refused = list(_not_opened(found)) if can_be_opened else []
     findings = [
-        _finding(part, damage, names, can_be_opened)
+        _finding(part, damage, names, can_be_opened, bool(refused))
         for part in found.parts
         for damage in part.damages
     ]
     findings += _unreadable_entries(found)
-    if not findings:
-        findings += _not_opened(found)
-    return Inspection(found.path, found.parts, tuple(findings))
+    return Inspection(found.path, found.parts, tuple(findings or refused))
 
 
-def _finding(part: Part, damage: Damage, names: Names, can_be_opened: bool) -> Finding:
+def _finding(
+    part: Part, damage: Damage, names: Names, can_be_opened: bool, is_refused: bool
+) -> Finding:
     """Runs of views can be made anew; what is in LMDB's files cannot be told apart so well."""
     is_run = can_be_opened and part.name.startswith("slots/")
     views = names.users(damage.table) if is_run else ()
     concerns = names.describe(damage.table) if damage.table else ""
     keys = names.keys(damage.table, damage.keys) if damage.keys else ""
     remedy = RESTORE
+    if can_be_opened and part.name == "base" and damage.keys is not None:
+        remedy = f"{RESTORE}; without one, belvedere salvage keeps all other rows"
     if views:
-        remedy = f"belvedere rebuild {' '.join(views)}"
+        remedy = SALVAGE if is_refused else f"belvedere rebuild {' '.join(views)}"
     elif is_run and damage.table not in names.by_table:
         remedy = "nothing: it belongs to a view that was dropped, and goes with the next epochs"
     return Finding(part.name, damage.file, damage.what, concerns, views, keys, remedy)
@@ -188,10 +193,16 @@ class Names:
 
     def keys(self, table: TableId, keys: tuple[bytes, bytes | None]) -> str:
         low, high = (self._key(table, key) for key in keys)
+        if not keys[0]:
+            return "of any kind" if keys[1] is None else f"up to {high}"
         return f"from {low} on" if keys[1] is None else f"from {low} up to {high}"
 
     def _key(self, table: TableId, key: bytes | None) -> str:
-        """A key of a view in its own words, any other in hexadecimal digits."""
+        """A key of a table or a view in its own words, any other in hexadecimal digits."""
+        if key is not None and table in self.tables:
+            kinds = [column.type for column in self.tables[table].schema.key_columns]
+            with suppress(BelvedereError):  # the beginning of a key
+                return repr(decoder(kinds)(key))[:_LARGEST_KEY]
         for view in self.by_table.get(table, ()):
             if key is not None and view.planned.sink.table == table and view.planned.unique:
                 kinds = [column.type for column in view.schema.key_columns]

@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from sqlglot import exp
 
+from belvedere.catalog.history import AsOf
 from belvedere.catalog.state import CatalogState
 from belvedere.encoding.ranges import EVERYTHING, Ranges
 from belvedere.evaluation import shared
 from belvedere.readers.base_rows import table_rows
-from belvedere.readers.cut import Cut, at_cut
+from belvedere.readers.cut import Cut, at_cut, in_cut
 from belvedere.readers.keyed import keyed_of, read_at
 from belvedere.sql import query
 from belvedere.sql.dialect import sql_of
@@ -37,10 +38,12 @@ _LONGEST = 200  # characters of the statement
 _ALL = "to_pylist(), to_arrow() and to_spark() give all"
 
 
-def preview(db: Database, statement: exp.Expr, schemas: dict[str, Schema]) -> str:
+def preview(
+    db: Database, statement: exp.Expr, schemas: dict[str, Schema], as_of: AsOf | None = None
+) -> str:
     try:
         translated = query.translate(statement, schemas)
-        found = None if db.is_session else _rows(db, statement, translated, schemas)
+        found = None if db.is_session else _rows(db, statement, translated, schemas, as_of)
         if found is not None:
             return _with_rows(found)
         columns = ", ".join(f"{c.name} {c.type}" for c in translated.schema.columns)
@@ -60,9 +63,13 @@ class _Found:
 
 
 def _rows(
-    db: Database, statement: exp.Expr, translated: query.Translated, schemas: dict[str, Schema]
+    db: Database,
+    statement: exp.Expr,
+    translated: query.Translated,
+    schemas: dict[str, Schema],
+    as_of: AsOf | None,
 ) -> _Found | None:
-    tables = _tables(db, statement, schemas)
+    tables = _tables(db, statement, schemas, as_of)
     whole = all(table is not None and table.num_rows <= _LOOKED_AT for table in tables.values())
     if not whole and (None in tables.values() or not query.takes_row_by_row(statement)):
         return None
@@ -77,7 +84,7 @@ def _rows(
 
 
 def _tables(
-    db: Database, statement: exp.Expr, schemas: dict[str, Schema]
+    db: Database, statement: exp.Expr, schemas: dict[str, Schema], as_of: AsOf | None
 ) -> dict[str, pa.Table | None]:
     """The first rows of the relations, among those keys that the statement is about."""
 
@@ -89,6 +96,8 @@ def _tables(
         some = ranges(cut.state)
         return {name: _first_at(cut, name, some[name]) for name in schemas}
 
+    if as_of is not None:
+        return in_cut(db.store, first_at, as_of)
     state, size = db.state(), _LOOKED_AT + 1
     if any(name in state.views for name in schemas):
         return at_cut(db.store, first_at)

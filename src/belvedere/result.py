@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import pyarrow as pa
 
 from belvedere.catalog import pins
-from belvedere.catalog.state import CatalogState
+from belvedere.catalog.history import AsOf
+from belvedere.catalog.state import CatalogState, check_complete
 from belvedere.encoding.ranges import EVERYTHING, Ranges
 from belvedere.epochs.verify import table_frame
 from belvedere.errors import Damaged, SqlError, Stale
 from belvedere.prepared import keep_prepared, prepare
 from belvedere.preview import SHOWN, as_text, preview
 from belvedere.readers.base_rows import table_rows
-from belvedere.readers.cut import Cut, at_cut, in_cut
+from belvedere.readers.cut import Cut, at_cut, check_existed, in_cut
 from belvedere.readers.keyed import keyed_of, read_at, readable_view
 from belvedere.readers.lookups import Bound, RowLookup, has_single_rows
 from belvedere.readers.ranges import LARGEST
@@ -88,14 +89,24 @@ class Query(Result):
     contradict.
     """
 
-    def __init__(self, db: Database, statement: Any, values: Values | None = None) -> None:
-        """`values` are already in the statement; its text, which Spark reads, has parameters."""
-        self._db, self._statement, self._values = db, statement, values
+    def __init__(
+        self,
+        db: Database,
+        statement: Any,
+        values: Values | None = None,
+        as_of: AsOf | None = None,
+    ) -> None:
+        """`values` are already in the statement; its text, which Spark reads, has parameters.
+
+        With `as_of` it reads a cut of the past, tables too.
+        """
+        self._db, self._statement, self._values, self._as_of = db, statement, values, as_of
         self._names = query.relations(statement)
         state = db.state()
-        self._schemas: dict[str, Schema] = {
-            name.lower(): state.relation(name).schema for name in self._names
-        }
+        found = {name.lower(): state.relation(name) for name in self._names}
+        for relation in found.values():
+            check_complete(state, relation)
+        self._schemas: dict[str, Schema] = {n: relation.schema for n, relation in found.items()}
 
     def to_arrow(self) -> pa.Table:
         """The answer as an Arrow table, with Spark's types and rules.
@@ -112,7 +123,8 @@ class Query(Result):
         direct = query.direct(self._statement, self._keyed(state))
         if direct is None:
             return None
-        found = self._look_up(direct, state) if direct.key is not None else None
+        is_lookup = direct.key is not None and self._as_of is None
+        found = self._look_up(direct, state) if is_lookup else None
         return self._answer(_Reading(direct)) if found is None else found
 
     def _look_up(self, direct: query.Direct, state: CatalogState) -> pa.Table | None:
@@ -131,12 +143,14 @@ class Query(Result):
             keep_prepared(self._db, written(self._statement), prepared)
 
     def _answer(self, plan: _Plan | _Reading) -> Any:
+        def answer(cut: Cut) -> pa.Table | None:
+            return plan.answer(partial(read_at, cut), cut.state)
+
+        if self._as_of is not None:
+            return in_cut(self._db.store, answer, self._as_of)
         if not self._reads_views():
             return self._now(plan)
         self._db.await_session()
-
-        def answer(cut: Cut) -> pa.Table | None:
-            return plan.answer(partial(read_at, cut), cut.state)
 
         if plan.is_narrow and not self._db.store.read_only:
             # mostly done before an epoch ends; to hold the cut would cost more than to read it
@@ -169,13 +183,16 @@ class Query(Result):
 
     def to_spark(self, hold: float = 600.0) -> DataFrame:
         """The same query run by Spark, for large answers; its cut is held for `hold` seconds."""
-        self._db.await_session()
+        if self._as_of is None:
+            self._db.await_session()
         store, spark = self._db.store, self._db.spark
-        held = pins.hold(store, hold)
+        held = pins.hold(store, hold, self._as_of)
         cut = Cut(store, held.pin.epoch, held.pin.vector, held.state)
         names = {}
         for name in self._schemas:
             table = cut.state.tables.get(name)
+            if table is not None:
+                check_existed(cut.state, table)
             frame = (
                 table_frame(cut, spark, table)
                 if table
@@ -188,7 +205,7 @@ class Query(Result):
         return spark.sql(text, args=self._values) if self._values else spark.sql(text)
 
     def __repr__(self) -> str:
-        return preview(self._db, self._statement, self._schemas)
+        return preview(self._db, self._statement, self._schemas, self._as_of)
 
     def _reads_views(self) -> bool:
         views = self._db.state().views

@@ -11,12 +11,15 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from belvedere.catalog.definitions import LIVE, ViewDefinition
+from belvedere.catalog.history import kept, oldest_readable
 from belvedere.catalog.state import CatalogState, read_state
 from belvedere.epochs.commits import manifests
 from belvedere.epochs.lease import holder
 from belvedere.epochs.progress import progress
 from belvedere.errors import Stale
 from belvedere.graph import state_tables
+from belvedere.kept_status import with_algorithms
+from belvedere.source_status import SourceInfo, read_sources
 from belvedere.stores.base import CatalogTransaction, Store
 from belvedere.table_status import CaptureInfo, TableInfo, advice_for, read_tables
 from belvedere.types import Epoch, Position, Vector
@@ -39,7 +42,11 @@ class ViewInfo:
     seconds_left: float | None = None  # until it is built, about
     consistency: str = "strong"  # the least level that is asked for
     given: str = "strong"  # the level that epochs give
-    advice: str = ""  # what somebody should do about a foreign table that it uses
+    advice: str = ""  # what somebody should do about a foreign table that it uses, or a source
+    algorithm: str = ""  # that keeps it, if one is chosen
+    waits: str = ""  # of such a view: what its next rows wait for
+    asked: int = 0  # questions to its sources since a process began to keep it
+    asked_again: int = 0  # of these, as an answer came too early
 
     @property
     def is_live(self) -> bool:
@@ -57,6 +64,9 @@ class Status:
     epochs: tuple[dict[str, Any], ...]  # manifests of recent epochs, oldest first
     tables: tuple[TableInfo, ...] = ()  # the foreign ones
     capture: CaptureInfo | None = None  # of foreign tables
+    history: str = ""  # what is kept for readers of the past; "" if nothing is
+    oldest_epoch: Epoch = 0  # that can be read
+    sources: tuple[SourceInfo, ...] = ()
 
     @property
     def lag_operations(self) -> int:
@@ -72,6 +82,11 @@ class Status:
 
 
 def read_status(store: Store, recent: int = 20) -> Status:
+    words, oldest = store.catalog.read(lambda t: (str(kept(t)), oldest_readable(t)))
+    return replace(_read(store, recent), history=words, oldest_epoch=oldest)
+
+
+def _read(store: Store, recent: int) -> Status:
     def body(t: CatalogTransaction) -> tuple[CatalogState, list[dict[str, Any]]]:
         return read_state(t), manifests(t, recent)
 
@@ -80,7 +95,6 @@ def read_status(store: Store, recent: int = 20) -> Status:
     committed = state.head.vector
     seconds = _lag_seconds(store, committed, end)
     behind = committed.behind(end)
-    alive = holder(store, time.time())
     condition = store.foreign.condition() if store.foreign is not None else None
     tables = read_tables(store, state, condition) if condition is not None else ()
     views = tuple(
@@ -89,20 +103,25 @@ def read_status(store: Store, recent: int = 20) -> Status:
         )
         for v in sorted(state.definitions(), key=lambda v: v.name)
     )
-    owner = _process(alive.host, alive.pid) if alive else ""
     return Status(
         store.url,
         state.head.epoch,
         committed.operations,
         end.operations,
-        owner,
-        views,
+        _owner(store),
+        with_algorithms(store, state, views),
         tuple(epochs),
         tables,
         None
         if condition is None
         else CaptureInfo(condition.capture, behind, seconds, condition.servers),
+        sources=read_sources(store, state),
     )
+
+
+def _owner(store: Store) -> str:
+    alive = holder(store, time.time())
+    return _process(alive.host, alive.pid) if alive else ""
 
 
 def this_process() -> str:
@@ -167,6 +186,7 @@ def _view(
         loading.total,
         loading.seconds_left,
         view.consistency,
+        view.given,
     )
 
 
@@ -205,6 +225,7 @@ def prometheus(status: Status) -> str:
     for view in status.views:
         live.labels(view.name).set(1 if view.state == LIVE else 0)
     _foreign_tables(status, gauge)
+    _sources(status, gauge)
     _last_epoch(status, gauge)
     return str(generate_latest(registry).decode())
 
@@ -224,6 +245,27 @@ def _foreign_tables(status: Status, gauge: Any) -> None:
         loads.labels(table.name).set(table.unchecked_loads)
         for fault in table.faults:
             faults.labels(table.name, fault.column).set(fault.rows)
+
+
+def _sources(status: Status, gauge: Any) -> None:
+    if not status.sources:
+        return
+    per_source = {
+        "source_transactions": "transactions of the source that were followed",
+        "source_lag_transactions": "transactions followed but not in the views",
+        "source_lag_seconds": "age of the newest transaction of the source in the views, if behind",
+        "source_lag_bytes": "bytes of the source's log that are not read",
+        "source_kept_bytes": "bytes of its log that the source keeps for us",
+    }
+    for name, text in per_source.items():
+        metric = gauge(name, text, ("source",))
+        for source in status.sources:
+            metric.labels(source.name).set(getattr(source, name.removeprefix("source_")))
+    following = gauge("source_following", "1 if the source is followed", ("source",))
+    stopped = gauge("source_stopped_relations", "relations that stay as they were", ("source",))
+    for source in status.sources:
+        following.labels(source.name).set(1 if source.state == "following" else 0)
+        stopped.labels(source.name).set(sum(r.state == "stopped" for r in source.relations))
 
 
 def _last_epoch(status: Status, gauge: Any) -> None:

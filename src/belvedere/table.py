@@ -11,6 +11,8 @@ from itertools import accumulate, pairwise
 from typing import Any, TypeAlias
 
 from belvedere.catalog.definitions import TableDefinition
+from belvedere.catalog.history import AsOf
+from belvedere.changes.net import combined
 from belvedere.encoding import prefix_range, too_long
 from belvedere.encoding.one_row import DictDecoder
 from belvedere.errors import Damaged, Dropped, SchemaError, StoreFull, TooLarge
@@ -18,8 +20,9 @@ from belvedere.input.rows import check_names, to_arrow, to_mask
 from belvedere.input.values import plain
 from belvedere.libraries import pa, pc
 from belvedere.readers.base_rows import codecs, decode_rows
+from belvedere.readers.cut import open_cut
 from belvedere.readers.rows import check_limit, key_tuple, row_decoder
-from belvedere.stores.base import Store
+from belvedere.stores.base import Store, TableId
 from belvedere.types import Key, Row, Schema, Vector
 
 # operations per transaction: a larger call is several transactions, each whole or not at all; rows
@@ -59,6 +62,18 @@ class Table:
 
     def __repr__(self) -> str:
         return f"<Table {self.name} of {self._store.url}>"
+
+    def within(self, store: Store) -> Table:
+        """The same table in another store that knows it: in that of a transaction."""
+        _ = self._simple, self._decode_one  # made once for all transactions, not in each
+        found = object.__new__(Table)
+        found.__dict__.update(self.__dict__)
+        found._store, found._written = store, None
+        return found
+
+    @property
+    def id(self) -> TableId:
+        return self._definition.id
 
     @property
     def name(self) -> str:
@@ -153,9 +168,16 @@ class Table:
             values = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
         return keys[part], values
 
-    def get(self, key: Key) -> Row | None:
-        """The row as it is now, or None."""
+    def get(self, key: Key, as_of: AsOf | None = None) -> Row | None:
+        """The row as it is now, or None.
+
+        Every read takes `as_of`: an epoch, or a datetime (UTC if it has no zone), within the
+        history that is kept; see `Database.keep_history`.
+        """
         encoded = self._full_key(key)
+        if as_of is not None:
+            found: list[Row] = self._past(encoded, encoded + b"\0", as_of).to_pylist()
+            return found[0] if found else None
         try:
             with self._store.base.snapshot() as snapshot:
                 value = snapshot.get(self._definition.id, encoded)
@@ -169,24 +191,34 @@ class Table:
         except Damaged as error:
             raise Damaged(f"table {self.name}: {error.what}") from error
 
-    def scan(self, prefix: Sequence[Any] | Key = (), limit: int | None = None) -> Iterator[Row]:
+    def scan(
+        self,
+        prefix: Sequence[Any] | Key = (),
+        limit: int | None = None,
+        as_of: AsOf | None = None,
+    ) -> Iterator[Row]:
         """Rows in key order, all or those whose key begins with `prefix`."""
         left = check_limit(limit)
-        for batch in self.batches(prefix, BATCH if left is None else min(left, BATCH) or 1):
+        size = BATCH if left is None else min(left, BATCH) or 1
+        for batch in self.batches(prefix, size, as_of):
             rows = batch.to_pylist() if left is None else batch.slice(0, left).to_pylist()
             yield from rows
             if left is not None and (left := left - len(rows)) <= 0:
                 return
 
-    def to_arrow(self) -> pa.Table:
-        return pa.concat_tables([self.schema.arrow.empty_table(), *self.batches()])
+    def to_arrow(self, as_of: AsOf | None = None) -> pa.Table:
+        return pa.concat_tables([self.schema.arrow.empty_table(), *self.batches(as_of=as_of)])
 
     def batches(
-        self, prefix: Sequence[Any] | Key = (), size: int = BATCH
+        self, prefix: Sequence[Any] | Key = (), size: int = BATCH, as_of: AsOf | None = None
     ) -> Generator[pa.Table, None, None]:
         """The same as Arrow tables of at most `size` rows, one snapshot for all of them."""
         values = key_tuple(prefix)
         low, high = prefix_range(self._keys.encode_one(values)) if values else (b"", None)
+        if as_of is not None:
+            past = self._past(low, high, as_of)
+            yield from (past.slice(start, size) for start in range(0, past.num_rows, size))
+            return
         try:
             with self._store.base.snapshot() as snapshot:
                 for keys, data in snapshot.scan(self._definition.id, low, high, size):
@@ -196,7 +228,22 @@ class Table:
         except Damaged as error:
             raise Damaged(f"table {self.name}: {error.what}") from error
 
+    def _past(self, low: bytes, high: bytes | None, as_of: AsOf) -> pa.Table:
+        """Rows of the past in key order."""
+        from belvedere.readers.keyed import table_at  # it knows SQL, which others do without
+
+        try:
+            with open_cut(self._store, as_of) as cut:
+                found = list(table_at(cut, self._definition, low, high))
+        except Dropped:
+            raise Dropped(self.name) from None
+        keys, values = (combined([part[i] for part in found]) for i in (0, 1))
+        order = pc.sort_indices(keys)
+        rows = decode_rows(self.schema, keys.take(order), values.take(order))
+        return pa.table(rows, schema=self.schema.arrow)
+
     def _write_one(self, key: bytes, value: bytes | None) -> Vector:
+        self._definition.check_writable()
         try:
             return self._note(
                 self._store.base.put_one(
@@ -211,6 +258,7 @@ class Table:
 
         One that is too large with the rows that it replaces is halved.
         """
+        self._definition.check_writable()
         done, position = 0, Vector() if total else self._store.base.end()
         for part in parts:
             waiting = [part]

@@ -12,10 +12,12 @@ import pyarrow as pa
 import pytest
 
 from belvedere.encoding import RowCodec
-from belvedere.errors import Conflict, Dropped, Stale, StoreError, TooLarge
+from belvedere.errors import Conflict, Dropped, RowConflict, Stale, StoreError, TooLarge
 from belvedere.stores.base import (
     FLOOR,
     CatalogTransaction,
+    Expected,
+    FewOperations,
     LogBlock,
     Operations,
     Shard,
@@ -483,6 +485,81 @@ def test_a_transaction_that_fails_in_one_table_writes_nothing(store: Store) -> N
         store.base.write_all(both({b"a": b"3"}, {b"a": b"3"}, True))
     assert rows_of(store) == [(b"a", b"0")]
     assert store.base.end() == at(2)
+
+
+def test_a_transaction_is_written_if_the_rows_that_it_has_read_are_what_they_were(
+    store: Store,
+) -> None:
+    apply(store, [(b"a", b"0"), (b"gone", b"1"), (b"gone", None)])
+    apply(store, [(b"o", b"x")], table=OTHER)
+    rows = [(TABLE, b"a", b"0"), (OTHER, b"o", b"x"), (TABLE, b"gone", None), (9, b"none", None)]
+    expected = [Expected(*row) for row in rows]
+    apply(
+        store, [(b"a", b"1"), (b"a", b"0"), (b"b", b"2")]
+    )  # the same value again, and another row
+    written = Operations(TABLE, binary(b"a"), binary(b"3"), True)
+    assert store.base.write_all([written], expected=expected) == store.base.end() == at(8)
+    assert rows_of(store) == [(b"a", b"3"), (b"b", b"2")]
+
+
+@pytest.mark.parametrize(
+    ("row", "change"),
+    [
+        ((TABLE, b"a", b"0"), (b"a", b"1")),
+        ((TABLE, b"a", b"0"), (b"a", None)),
+        ((OTHER, b"new", None), (b"new", b"1")),
+    ],
+)
+def test_a_transaction_is_not_written_if_a_row_that_it_has_read_has_changed(
+    store: Store, row: tuple[int, bytes, bytes | None], change: tuple[bytes, bytes | None]
+) -> None:
+    apply(store, [(b"a", b"0"), (b"b", b"0")])
+    apply(store, [change], table=row[0])
+    end, before = store.base.end(), rows_of(store)
+    with pytest.raises(RowConflict) as found:
+        store.base.write_all(
+            both({b"b": b"2"}, {b"a": b"2"}, True),
+            expected=[Expected(TABLE, b"b", b"0"), Expected(*row)],
+        )
+    assert (found.value.table, found.value.key) == row[:2]
+    assert (store.base.end(), rows_of(store)) == (end, before)
+
+
+def test_rows_of_a_dropped_table_are_not_what_a_transaction_has_read(store: Store) -> None:
+    apply(store, [(b"a", b"0")])
+    apply(store, [(b"o", b"x")], table=OTHER)
+    store.base.drop(OTHER)
+    written = Operations(TABLE, binary(b"a"), binary(b"3"), True)
+    with pytest.raises(Dropped):
+        store.base.write_all([written], expected=[Expected(OTHER, b"o", b"x")])
+    with pytest.raises(Dropped):
+        store.base.put_one(TABLE, b"a", b"3", True, [Expected(OTHER, b"o", b"x")])
+    assert rows_of(store) == [(b"a", b"0")]
+
+
+def test_few_operations_may_be_lists(store: Store) -> None:
+    rows: list[tuple[bytes, bytes | None]] = [(b"a", b"0"), (b"", b""), (b"a", None), (b"b", b"1")]
+    columns = [key for key, _ in rows], [value for _, value in rows]
+    some = [FewOperations(TABLE, *columns, True), FewOperations(OTHER, [b"o"], [b"x"], True)]
+    assert store.base.write_all(some) == store.base.end() == at(5)
+    assert (rows_of(store), rows_of(store, OTHER)) == ([(b"", b""), (b"b", b"1")], [(b"o", b"x")])
+    blocks = list(store.base.read_log("log", 0, 5))
+    assert [(block.table, len(block.keys)) for block in blocks] == [(TABLE, 4), (OTHER, 1)]
+
+
+@pytest.mark.parametrize("others", [0, 100])  # rows are looked up one by one, or many at a time
+def test_one_operation_is_written_if_what_was_read_is_what_it_was(
+    store: Store, others: int
+) -> None:
+    some = [Expected(TABLE, b"%d" % number, None) for number in range(others)]
+    apply(store, [(b"a", b"0")])
+    expected = [*some, Expected(TABLE, b"a", b"0")]
+    assert store.base.put_one(TABLE, b"a", b"1", True, expected) == at(2)
+    with pytest.raises(RowConflict) as found:
+        store.base.put_one(TABLE, b"b", b"2", True, expected)
+    assert (found.value.table, found.value.key) == (TABLE, b"a")
+    assert store.base.put_one(TABLE, b"a", None, True, [Expected(OTHER, b"c", None)]) == at(3)
+    assert rows_of(store) == []
 
 
 def test_the_shapes_of_tables_can_be_told_any_number_of_times(store: Store) -> None:
@@ -979,6 +1056,41 @@ def test_readers_see_every_epoch_that_is_kept(store: Store) -> None:
             expected.get(key) for key in keys
         ]
         reader.close()
+
+
+def test_differences_of_two_epochs_are_those_of_what_readers_see(store: Store) -> None:
+    random.seed(7)
+    contents: dict[int, dict[bytes, bytes]] = {0: {}}
+    for epoch in range(1, 9):
+        keys = random.sample(range(40), random.randrange(12))
+        changes = {b"%d" % key: random.choice([None, b"x", b"%d" % epoch]) for key in keys}
+        write_epoch(store, epoch, changes)
+        merged = contents[epoch - 1] | changes
+        contents[epoch] = {key: value for key, value in merged.items() if value is not None}
+    for low in range(9):
+        for high in range(low, 9):
+            old, new = contents[low], contents[high]
+            expected = {
+                key: (old.get(key), new.get(key))
+                for key in old.keys() | new.keys()
+                if old.get(key) != new.get(key)
+            }
+            found = [
+                triple
+                for batch in store.state.differences(0, TABLE, low, high)
+                for triple in zip(*(column.to_pylist() for column in batch), strict=True)
+            ]
+            assert {key: (before, after) for key, before, after in found} == expected
+            assert len(found) == len(expected)
+
+
+def test_differences_from_an_epoch_that_is_gone_are_refused(slot_store: Store) -> None:
+    for epoch in range(1, 4):
+        write_epoch(slot_store, epoch, {b"a": b"%d" % epoch})
+    collect(slot_store, 2)
+    assert len(list(slot_store.state.differences(0, TABLE, 2, 3))) == 1
+    with pytest.raises(Stale):
+        list(slot_store.state.differences(0, TABLE, 1, 3))
 
 
 def test_a_reader_stays_where_it_is_while_epochs_pass(store: Store) -> None:

@@ -19,7 +19,7 @@ from belvedere.epochs.local import LocalRunner
 from belvedere.errors import Damaged
 from belvedere.stores.embedded import run_lists
 
-PARTS = ("base", "catalog", "slots/000")
+PARTS = ("base/log", "catalog", "slots/000")
 READER = """
 import sys, belvedere
 from belvedere.errors import BelvedereError
@@ -87,6 +87,19 @@ def flip_values(part: Path, seed: random.Random, share: float) -> int:
     return flipped
 
 
+def flip_bytes(folder: Path, seed: random.Random, share: float) -> int:
+    """Flip a bit in some places of the log's files."""
+    flipped = 0
+    for path in sorted(folder.glob("*.log")):
+        data = bytearray(path.read_bytes())
+        used = len(data.rstrip(b"\0"))  # zeros are written ahead of records
+        for _ in range(max(1, int(share * 10))):
+            data[seed.randrange(used)] ^= 1 << seed.randrange(8)
+            flipped += 1
+        path.write_bytes(data)
+    return flipped
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("part", PARTS)
 @pytest.mark.parametrize("seed", range(4))
@@ -95,7 +108,8 @@ def test_flipped_bytes_are_refused_in_our_words_or_are_values(
 ) -> None:
     shutil.copytree(whole, tmp_path / "db")
     chance = random.Random(f"{part} {seed}")
-    assert flip_values(tmp_path / "db" / part, chance, chance.choice([0.3, 1.0]))
+    flip = flip_bytes if part == "base/log" else flip_values
+    assert flip(tmp_path / "db" / part, chance, chance.choice([0.3, 1.0]))
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)}
     command = [sys.executable, "-c", READER, str(tmp_path / "db")]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
@@ -105,10 +119,12 @@ def test_flipped_bytes_are_refused_in_our_words_or_are_values(
 def test_what_is_damaged_is_named(whole: Path, tmp_path: Path) -> None:
     """R4: a bare UnicodeDecodeError before."""
     shutil.copytree(whole, tmp_path / "db")
-    data = tmp_path / "db" / "base" / "data.mdb"
-    data.write_bytes(data.read_bytes().replace(b"name", b"na\xffe").replace(b"nome", b"no\xffe"))
-    with pytest.raises(Damaged, match=r"data\.mdb: the log block at position \d+ is not what was"):
-        belvedere.open(tmp_path / "db")
+    for segment in (tmp_path / "db" / "base" / "log").glob("*.log"):
+        data = segment.read_bytes()
+        segment.write_bytes(data.replace(b"name", b"na\xffe").replace(b"nome", b"no\xffe"))
+    said = r"\.log: the record of the log at position \d+ is not what was"
+    with belvedere.open(tmp_path / "db") as db, pytest.raises(Damaged, match=said):
+        db.table("t").get(0)
     shutil.copytree(whole, tmp_path / "other")
     slot = tmp_path / "other" / "slots" / "000"
     with lmdb.open(str(slot), map_size=1 << 26) as environment, environment.begin(write=True) as t:
@@ -117,7 +133,7 @@ def test_what_is_damaged_is_named(whole: Path, tmp_path: Path) -> None:
                 t.put(key, value.replace(b"name", b"na\xffe"))
     with belvedere.open(tmp_path / "other") as db, pytest.raises(Damaged, match=r"^view r: small-"):
         db.view("r").to_arrow()
-    data = tmp_path / "other" / "catalog" / "data.mdb"
-    data.write_bytes(data.read_bytes().replace(b'"schema"', b'"schemo"'))
+    pages = tmp_path / "other" / "catalog" / "data.mdb"
+    pages.write_bytes(pages.read_bytes().replace(b'"schema"', b'"schemo"'))
     with pytest.raises(Damaged, match=r"catalog/data\.mdb: the entry table/\d is not what was"):
         belvedere.open(tmp_path / "other")

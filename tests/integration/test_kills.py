@@ -9,7 +9,10 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from pyspark.sql import SparkSession
@@ -36,10 +39,10 @@ for seed in range(1_000_000):
 """
 
 
-def start(script: str, path: Path) -> subprocess.Popen[str]:
+def start(script: str, *arguments: str | Path) -> subprocess.Popen[str]:
     """A process in a group of its own, so that Spark's JVM and workers can be killed with it."""
     return subprocess.Popen(
-        [sys.executable, "-c", script, str(path)],
+        [sys.executable, "-c", script, *map(str, arguments)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -57,23 +60,64 @@ def kill_group(process: subprocess.Popen[str]) -> None:
             pipe.close()
 
 
+def kill_session(process: subprocess.Popen[str]) -> None:
+    """Also what has left its group, but not its session: the daemon of Spark's Python workers."""
+    assert wait_until(lambda: _kill_members(process.pid), 60)
+    process.wait()
+    for pipe in (process.stdin, process.stdout):
+        if pipe:
+            pipe.close()
+
+
+def _kill_members(session: int) -> bool | None:
+    """True when none is left; one that was killed may have started another before."""
+    alive = [found.pid for found in processes() if found.session == session]
+    for pid in alive:
+        with suppress(ProcessLookupError):  # it has ended by itself, since its parent has
+            os.kill(pid, signal.SIGKILL)
+    return None if alive else True
+
+
 def open_epoch(db: belvedere.Database) -> int | None:
     found = db.store.catalog.get_one("intent")
     return json.loads(found)["epoch"] if found else None
 
 
-def workers() -> list[int]:
-    """Python workers of this process's Spark: the children of its daemon."""
-    parents = {}
-    for entry in filter(str.isdigit, os.listdir("/proc")):
+class Found(NamedTuple):
+    pid: int
+    parent: int
+    session: int
+    command: bytes
+
+
+def processes() -> Iterator[Found]:
+    """All of this machine that have not ended."""
+    for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
         try:
-            stat = Path(f"/proc/{entry}/stat").read_text()
-            command = Path(f"/proc/{entry}/cmdline").read_bytes()
-        except OSError:
+            stat = Path(f"/proc/{pid}/stat").read_text()
+            command = Path(f"/proc/{pid}/cmdline").read_bytes()
+        except OSError:  # it has ended
             continue
-        if b"pyspark.daemon" in command:
-            parents[int(entry)] = int(stat.rsplit(")", 1)[1].split()[1])
-    return [pid for pid, parent in parents.items() if parent in parents]
+        state, parent, _, session = stat.rsplit(")", 1)[1].split()[:4]
+        if state not in "ZX":
+            yield Found(pid, int(parent), int(session), command)
+
+
+def workers() -> list[int]:
+    """Python workers of this process's Spark: below it, the children of its daemon. Other test
+    processes have daemons of their own, whose workers are theirs to kill.
+    """
+    running = list(processes())
+    parents = {found.pid: found.parent for found in running}
+    daemons = {found.pid for found in running if b"pyspark.daemon" in found.command}
+    return [
+        pid for pid in daemons if parents[pid] in daemons and os.getpid() in above(pid, parents)
+    ]
+
+
+def above(pid: int, parents: dict[int, int]) -> Iterator[int]:
+    while pid := parents.get(pid, 0):
+        yield pid
 
 
 def test_a_python_worker_killed_in_the_middle_of_an_epoch_is_survived(

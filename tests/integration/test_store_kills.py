@@ -28,7 +28,8 @@ PRELUDE = """
 import random, sys
 import pyarrow as pa
 from belvedere.stores.base import Write
-from belvedere.stores.embedded import EmbeddedStore, run_lists, log
+from belvedere.stores.embedded import EmbeddedStore, run_lists
+from belvedere.stores.embedded.log_file import LogFile
 store = EmbeddedStore.open(sys.argv[1], slots=2, map_size=int(sys.argv[2]))
 binary = lambda items: pa.array(items, pa.binary())
 def say(*what): print(*what, flush=True)
@@ -147,7 +148,7 @@ def test_a_writer_killed_inside_its_transaction_has_written_nothing(
     with EmbeddedStore.open(path, slots=2) as store:
         store.base.put_one(5, b"k", b"1", True)
         child = start(
-            'inside(log, "append")\nstore.base.write(5, binary([b"k", b"l"]), binary([b"2", b"2"]),'
+            'inside(LogFile, "_check_room")\nstore.base.write(5, binary([b"k", b"l"]), binary([b"2", b"2"]),'
             " True)"
         )
         assert said(child) == "inside"
@@ -247,7 +248,7 @@ def test_a_stopped_holder_of_a_write_lock_is_ended_after_its_deadline(
 def test_opening_and_reading_do_not_wait_for_a_stopped_writer(path: Path, start: Start) -> None:
     with EmbeddedStore.open(path, slots=2) as store:
         store.base.put_one(5, b"k", b"1", True)
-    child = start('inside(log, "append")\nstore.base.put_one(5, b"k", b"2", True)')
+    child = start('inside(LogFile, "_check_room")\nstore.base.put_one(5, b"k", b"2", True)')
     assert said(child) == "inside"
     os.kill(child.pid, signal.SIGSTOP)
     with EmbeddedStore.open(path) as store:
@@ -369,7 +370,7 @@ def test_a_fork_takes_nothing_from_who_reads_in_the_parent(path: Path) -> None:
             for i in range(20):
                 store.base.put_one(5, b"k", b"more %d" % i, True)
             assert snapshot.get(5, b"k") == b"1"
-        assert log.ends(reading)[0] == 1
+        assert log.trim_point(reading) == 0
         environment.end_read(reading)
         assert rows_of(store, 5) == {b"k": b"more 19"}
 

@@ -42,6 +42,7 @@ class World:
     case: Case
     seen: Counter[str] = field(default_factory=Counter)
     opened: Any = None
+    level: str = "strong"  # that views ask for
 
     def run(self) -> Counter[str]:
         """Run the script and then until nothing is left to do, looking at every view after every
@@ -115,7 +116,7 @@ class World:
         view = create.view
         self.seen["replaced"] += create.replace
         try:
-            create_view(self.store, create.name, view.select, view.key, "strong", create.replace)
+            create_view(self.store, create.name, view.select, view.key, self.level, create.replace)
         except SqlError as error:
             if self.case.law == "single":
                 raise

@@ -37,7 +37,12 @@ class Client:
             f" {table}{' in place of another' if replace_it else ''}"
         )
         create_view(
-            world.store, name, world.select_of(view, table), VIEWS[view].key, "strong", replace_it
+            world.store,
+            name,
+            world.select_of(view, table),
+            VIEWS[view].key,
+            world.mix.level,
+            replace_it,
         )
         world.names.add(name)
 

@@ -27,6 +27,7 @@ class Mix:
     groups: int = 3
     views: tuple[str, ...] = tuple(VIEWS)  # chosen from these
     live: int = 2  # views from the beginning
+    level: str = "strong"  # that views ask for
     creations: int = 0  # statements of one more client: CREATE, CREATE OR REPLACE, DROP
     readers: int = 0
     long_readers: int = 0  # with pins

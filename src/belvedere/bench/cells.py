@@ -11,7 +11,18 @@ DASH = "-"
 
 def new_table(title: str, *columns: str) -> Table:
     table = Table(title=title, title_justify="left", title_style="bold", caption_justify="left")
-    texts = {"figure", "view", "engine", "part", "what", "note", "unit", "durable", "pipeline"}
+    texts = {
+        "figure",
+        "view",
+        "engine",
+        "part",
+        "what",
+        "note",
+        "unit",
+        "durable",
+        "pipeline",
+        "server",
+    }
     for position, name in enumerate(columns):
         table.add_column(name, justify="left" if position == 0 or name in texts else "right")
     return table

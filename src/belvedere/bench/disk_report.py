@@ -62,3 +62,13 @@ def base_reads(results: Results) -> Table:
             mark(r.correct),
         )
     return table
+
+
+def explanations(results: Results) -> Table:
+    table = new_table("Why a record is there", "view", "asked", "base rows", "p50, ms", "correct")
+    for e in results.explanations:
+        table.add_row(e.view, f"{e.asked:,}", f"{e.rows:,}", f"{e.p50_ms:.1f}", mark(e.correct))
+    return table
+
+
+TABLES = (disk, base_reads, explanations)

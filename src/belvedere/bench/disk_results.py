@@ -50,3 +50,14 @@ class BaseRead:
     p50_us: float
     lmdb_us: float
     correct: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """`view.why`, p50: how long it takes, and of how many base rows the records are made."""
+
+    view: str
+    asked: int
+    rows: int
+    p50_ms: float
+    correct: bool

@@ -12,7 +12,14 @@ from collections.abc import Iterator
 from rich.console import Console
 from rich.table import Table
 
-from belvedere.bench import disk_report, hbase_report
+from belvedere.bench import (
+    disk_report,
+    feed_report,
+    hbase_report,
+    join_report,
+    source_report,
+    transaction_report,
+)
 from belvedere.bench.cells import (
     DASH,
     epoch_sizes,
@@ -70,11 +77,12 @@ def tables(results: Results) -> Iterator[Table]:
         _keyed,
         _base_writes,
         _memory,
-        disk_report.disk,
-        disk_report.base_reads,
     )
+    of_files = (transaction_report.transactions, *disk_report.TABLES, *feed_report.TABLES)
     of_hbase = (hbase_report.maintain, hbase_report.writes, hbase_report.latencies)
-    every = (*of_one_table, _joins, _fan_out, _tpch, _many_views, *of_hbase, _verdicts)
+    of_many = (*join_report.TABLES, _tpch, _many_views)
+    of_servers = (*source_report.TABLES, *of_hbase)
+    every = (*of_one_table, *of_files, *of_many, *of_servers, _verdicts)
     return (table for table in (build(results) for build in every) if table.row_count)
 
 
@@ -395,49 +403,6 @@ def _memory(results: Results) -> Table:
     for m in results.memory:
         sizes = (f"{m.resident_mb:,}", f"{m.anonymous_mb:,}", kops(m.backlog / m.seconds))
         table.add_row(m.view, f"{m.backlog:,}", *sizes, epoch_sizes(m.epochs), mark(m.correct))
-    return table
-
-
-def _joins(results: Results) -> Table:
-    table = new_table(
-        "Join V5: cost of an operation against the rows of r that match a row of s",
-        *(
-            "matches",
-            "operations on r",
-            "us each",
-            "operations on s",
-            "us each",
-            "us per matched row",
-            "correct",
-        ),
-    )
-    for j in sorted(results.joins, key=lambda j: j.matches):
-        left, right = (
-            (f"{j.left_ops:,}", f"{j.left_us:.2f}"),
-            (
-                f"{j.right_ops:,}",
-                f"{j.right_us:,.2f}",
-            ),
-        )
-        table.add_row(f"{j.matches:,}", *left, *right, f"{j.matched_us:.2f}", mark(j.correct))
-    return table
-
-
-def _fan_out(results: Results) -> Table:
-    table = new_table(
-        "Fan-out: one row of s changes",
-        "rows of the join",
-        "seconds",
-        "k rows/s",
-        "resident MiB",
-        "anonymous MiB",
-        "correct",
-    )
-    for f in results.fan_out:
-        speed = (f"{f.seconds:.2f}", kops(f.rows / f.seconds))
-        table.add_row(
-            f"{f.rows:,}", *speed, f"{f.resident_mb:,}", f"{f.anonymous_mb:,}", mark(f.correct)
-        )
     return table
 
 

@@ -16,9 +16,12 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Self, get_args, get_origin, get_type_hints
 
-from belvedere.bench.disk_results import BaseRead, DiskUse
+from belvedere.bench.disk_results import BaseRead, DiskUse, Explanation
+from belvedere.bench.feed_results import CompleteCost, FeedCost, WholeScan
 from belvedere.bench.hbase_results import HBaseResults
 from belvedere.bench.peers import PeerResult
+from belvedere.bench.source_results import SourceResults
+from belvedere.bench.transaction_results import TransactionCost
 
 INGEST, MAINTAIN, END_TO_END = "ingest", "maintain", "end to end"
 
@@ -269,6 +272,7 @@ class Results:
     freshness: tuple[Freshness, ...] = ()
     flatness: tuple[FlatPoint, ...] = ()
     single_puts: tuple[SinglePut, ...] = ()
+    transactions: tuple[TransactionCost, ...] = ()
     point_reads: tuple[PointRead, ...] = ()
     scans: tuple[Scan, ...] = ()
     keyed: tuple[KeyedStatement, ...] = ()
@@ -276,10 +280,15 @@ class Results:
     memory: tuple[MemoryPeak, ...] = ()
     disk: tuple[DiskUse, ...] = ()
     base_reads: tuple[BaseRead, ...] = ()
+    feeds: tuple[FeedCost, ...] = ()
+    whole_scans: tuple[WholeScan, ...] = ()
+    complete: tuple[CompleteCost, ...] = ()
+    explanations: tuple[Explanation, ...] = ()
     joins: tuple[JoinCost, ...] = ()
     many_views: tuple[ManyViews, ...] = ()
     tpch: tuple[TpchPoint, ...] = ()
     fan_out: tuple[FanOut, ...] = ()
+    sources: tuple[SourceResults, ...] = ()
     hbase: tuple[HBaseResults, ...] = ()
 
     def rate(

@@ -14,9 +14,10 @@ from pathlib import Path
 from belvedere.bench import process
 from belvedere.bench.peers import PeerResult, duckdb_refresh, duckdb_refresh_join, lmdb_by_hand
 from belvedere.bench.results import Results, merged
+from belvedere.bench.scenarios import source_servers
 from belvedere.bench.scenarios.settings import Settings
 from belvedere.bench.views import JOIN
-from belvedere.errors import StoreError
+from belvedere.errors import BelvedereError
 from belvedere.stores.hbase import jars
 
 ONE_TABLE = (
@@ -26,14 +27,19 @@ ONE_TABLE = (
     "freshness",
     "flatness",
     "single_put",
+    "transactions",
     "reads",
     "keyed",
     "base_write_with_views",
     "memory",
     "disk",
+    "feeds",
+    "why",
 )
-HBASE = "hbase"
-SCENARIOS = (*ONE_TABLE, "join", "many_views", "tpch", "fan_out", HBASE)
+HBASE, SOURCES = "hbase", "sources"
+SCENARIOS = (*ONE_TABLE, "join", "many_views", "tpch", "fan_out", SOURCES, HBASE)
+# What scenarios need of this machine beside us: what is missing, or nothing.
+_NEEDS: dict[str, Callable[[], str]] = {HBASE: jars.missing, SOURCES: source_servers.missing}
 _Measure = Callable[[Path, str, Path], PeerResult]
 PEERS: dict[str, _Measure] = {
     lmdb_by_hand.ENGINE: lmdb_by_hand.run,
@@ -46,23 +52,32 @@ def run(
     scenarios: Sequence[str] = SCENARIOS,
     say: Callable[[str], None] = lambda _: None,
 ) -> Results:
-    """All parts; `say` hears what is about to run. HBase is left out where it is not installed,
-    unless it is all that is asked for.
+    """All parts; `say` hears what is about to run. What needs servers that are not installed is
+    left out, unless it is all that is asked for.
     """
     unknown = set(scenarios) - set(SCENARIOS)
     if unknown:
         raise ValueError(
             f"there is no scenario {', '.join(sorted(unknown))}: use {', '.join(SCENARIOS)}"
         )
-    missing = jars.missing() if HBASE in scenarios else ""
-    if missing and tuple(scenarios) == (HBASE,):
-        raise StoreError(f"the scenario {HBASE} cannot run: {missing}")
-    if missing:
-        say(f"nothing of HBase: {missing}")
-        scenarios = [name for name in scenarios if name != HBASE]
-    if set(scenarios) != {HBASE}:
+    scenarios = _possible(scenarios, say)
+    if not set(scenarios) <= _NEEDS.keys():
         settings.log()  # written before anything is timed
     return merged(_parts(settings, scenarios, say))
+
+
+def _possible(scenarios: Sequence[str], say: Callable[[str], None]) -> list[str]:
+    """Those whose servers are there."""
+    found = []
+    for name in scenarios:
+        missing = _NEEDS[name]() if name in _NEEDS else ""
+        if missing and len(scenarios) == 1:
+            raise BelvedereError(f"the scenario {name} cannot run: {missing}")
+        if missing:
+            say(f"nothing of {name}: {missing}")
+        else:
+            found.append(name)
+    return found
 
 
 def _parts(

@@ -38,6 +38,7 @@ MEMORY_MB, MEMORY_BACKLOG = 3 * 1024, 10_000_000
 SUSTAINED_OPS, SUSTAINED = 5_000_000, {"V2": 404_000, "V_all": 235_000}
 JOIN_MAINTAIN, JOIN_END_TO_END = 3.0, 5.0
 MANY_WITHIN = 3.0
+FEED_WITHIN, SOURCE_SHARE = 1.1, 0.5
 TPCH_WITHIN = 1.25
 FAN_OUT_MB, FAN_OUT_ROWS = 3 * 1024, 1_000_000
 HBASE_SHARE, HBASE_TWO_TASKS, HBASE_WRITES = 0.8, 1.7, 0.95
@@ -237,6 +238,12 @@ def _capacity(results: Results) -> Iterator[Verdict]:
         if d.name == "sustained" and d.ops >= SUSTAINED_OPS:
             name = f"sustained end to end, {d.view}"
             yield Verdict(name, d.ops_per_s, SUSTAINED[d.view], "ops/s", True, d.correct)
+    for c in results.feeds:
+        name = f"epochs with a consumer, {c.view}"
+        yield Verdict(name, c.with_s / c.without_s, FEED_WITHIN, "x without", False, c.correct)
+    for w in results.whole_scans:
+        name = f"data source, {w.view}"
+        yield Verdict(name, w.share, SOURCE_SHARE, "x to_arrow", True, w.correct)
     for f in results.fan_out:
         if f.rows >= FAN_OUT_ROWS:
             yield Verdict(

@@ -7,17 +7,47 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import lru_cache
 from typing import Any
 
 from belvedere.catalog.damage import decodes
+from belvedere.errors import CatalogError
 from belvedere.graph import Node, Places, bind, error_table, from_json, to_json
 from belvedere.sql.planned import PlannedView, TableInfo, ViewInfo
 from belvedere.stores.base import Mapping, TableId
 from belvedere.types import Schema
 
 REQUESTED, LOADING, LIVE, DROPPED = "requested", "loading", "live", "dropped"
+STRONG, COMPLETE = "strong", "complete"  # levels of consistency that epochs can give
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """A relation of a source whose changes are followed, named as the source does; and whether its
+    log tells whole rows before.
+    """
+
+    source: str
+    relation: str
+    has_before: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """What a table is of whose rows are joined from sources for one view: the SELECT as the user
+    wrote it, the algorithm that keeps them and the level of consistency that it reaches, an
+    internal table that says how far, and, as JSON, what the warehouse knows of the joins.
+    """
+
+    view: str
+    select: str
+    algorithm: str
+    every: int
+    reaches: str
+    progress: TableId
+    core: str
+    sources: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +55,9 @@ class TableDefinition:
     """`delta` is the delta auxiliary view of a table that is written
     without before-images, else 0. A foreign table has a mapping, and its delta view has records of
     cells (`changes.cells`) instead of rows. `faults` are its error tables (`operators.faults`): one
-    for each column that is not of the key, then one for rows whose key is none.
+    for each column that is not of the key, then one for rows whose key is none. `created` is the
+    epoch that was committed when it was made. `followed`: it is written by following a source only.
+    `joined`: it is written for one view only.
     """
 
     id: TableId
@@ -35,11 +67,25 @@ class TableDefinition:
     delta: TableId = 0
     mapping: Mapping | None = None
     faults: tuple[TableId, ...] = ()
+    created: int = 0
+    followed: Followed | None = None
+    joined: Joined | None = None
 
     @property
     def state_tables(self) -> tuple[TableId, ...]:
         """All that is kept for it."""
         return (*([self.delta] if self.delta else []), *self.faults)
+
+    def check_writable(self) -> None:
+        if self.followed is not None:
+            raise CatalogError(
+                f"{self.name} is a relation of source {self.followed.source}: write to it there,"
+                " and its changes arrive here"
+            )
+        if self.joined is not None:
+            raise CatalogError(
+                f"{self.name} has the joined rows of view {self.joined.view}: write to its sources"
+            )
 
     @property
     def info(self) -> TableInfo:
@@ -52,6 +98,12 @@ class TableDefinition:
         if self.mapping is not None:
             data["mapping"] = json.loads(self.mapping.to_bytes())
             data["faults"] = list(self.faults)
+        if self.created:
+            data["created"] = self.created
+        if self.followed is not None:
+            data["followed"] = asdict(self.followed)
+        if self.joined is not None:
+            data["joined"] = asdict(self.joined)
         return json.dumps(data).encode()
 
     @classmethod
@@ -62,7 +114,16 @@ class TableDefinition:
         schema, mapping = Schema.from_json(d["schema"]), d.get("mapping")
         found = None if mapping is None else Mapping.from_bytes(json.dumps(mapping).encode())
         faults = tuple(d.get("faults", ()))
-        return cls(d["id"], d["name"], schema, d["before_images"], d["delta"], found, faults)
+        images, created = d["before_images"], d.get("created", 0)
+        followed = Followed(**d["followed"]) if "followed" in d else None
+        joined = Joined(**{**j, "sources": tuple(j["sources"])}) if (j := d.get("joined")) else None
+        kept = found, faults, created, followed, joined
+        return cls(d["id"], d["name"], schema, images, d["delta"], *kept)
+
+
+def given(asked: str) -> str:
+    """The level that epochs give a view that asks for one: never less than strong."""
+    return COMPLETE if asked == COMPLETE else STRONG
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +148,16 @@ class ViewDefinition:
     @property
     def info(self) -> ViewInfo:
         return ViewInfo(self.name, self.select, self.schema.names)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether readers shall be able to see the state after every transaction."""
+        return self.consistency == COMPLETE
+
+    @property
+    def given(self) -> str:
+        """The level of consistency that epochs give the view."""
+        return given(self.consistency)
 
     @property
     def nodes(self) -> tuple[Node, ...]:

@@ -14,10 +14,17 @@ All of it is in the store's one transaction domain (rule R4).
     INTENT     intent             the open epoch
     COMMITS    commit/000...41    manifests of committed epochs
     PINS       pin/...            epochs that long readers hold
+    EPOCHS     epoch/000...41     committed epochs that can be read: time, vector, rows in error
+    KEPT       history            how much history is kept for readers of the past
+    CONSUMERS  consumer/billing   named readers of change feeds
     DROPPED    dropped/7          tables that are dropped, and whose definition is still there
     GARBAGE    garbage/31         state tables to remove, and the epoch in which they ended
     REPAIRS    repair/...         records that a repair will write
-    ADOPTIONS  adopt/7            foreign tables whose rows are not all in the log yet, or not in
+    SOURCES    source/shop        databases of others whose changes are followed
+    CONDITIONS condition/shop     how following a source goes, for status
+    AWAITED    awaited/shop       the position of a source that somebody waits for
+    KEEPING    keeping/7          how keeping the joined rows of sources goes, for status
+    ADOPTIONS  adopt/7            tables of others whose rows are not all in the log yet, or not in
                                   the epochs: the vector with which they are, None while unknown
     CHECKED    checked/7          bulk loads of a foreign table that were seen when its picture was
                                   last found right, or made so
@@ -33,6 +40,7 @@ from typing import Any, Generic, Literal, TypeVar
 from belvedere.catalog.damage import decodes
 from belvedere.catalog.definitions import TableDefinition, ViewDefinition, ViewStatus
 from belvedere.catalog.head import Head
+from belvedere.catalog.source_definition import SourceDefinition
 from belvedere.stores.base import FLOOR, Catalog, CatalogTransaction
 from belvedere.types import Epoch, Vector
 
@@ -157,6 +165,9 @@ STATUS = Entries[int, ViewStatus]("status/", int, ViewStatus.from_bytes, ViewSta
 ERRORS = Entries[int, dict[str, int]]("errors/", int, *_object("a count of rows in error"))
 COMMITS = Entries[int, dict[str, Any]]("commit/", int, *_object("a manifest"), digits=20)
 PINS = Entries[str, dict[str, Any]]("pin/", str, *_object("a pin"))
+EPOCHS = Entries[int, dict[str, Any]]("epoch/", int, *_object("a committed epoch"), digits=20)
+KEPT = Entry[dict[str, Any]]("history", *_object("how much history is kept"))
+CONSUMERS = Entries[str, dict[str, Any]]("consumer/", str, *_object("a consumer"))
 DROPPED = Entries[int, bytes]("dropped/", int, _same, _same)
 GARBAGE = Entries[int, Epoch]("garbage/", int, *_number("the end of a state table"))
 ADOPTIONS = Entries[int, Vector | None](
@@ -165,5 +176,13 @@ ADOPTIONS = Entries[int, Vector | None](
     decodes("how far a table is adopted")(lambda data: Vector(json.loads(data)) if data else None),
     lambda vector: b"" if vector is None else json.dumps(vector.to_json()).encode(),
 )
+SOURCES = Entries[str, SourceDefinition](
+    "source/", str, SourceDefinition.from_bytes, SourceDefinition.to_bytes
+)
+CONDITIONS = Entries[str, dict[str, Any]]("condition/", str, *_object("the condition of a source"))
+AWAITED = Entries[str, str](
+    "awaited/", str, decodes("the position that is waited for")(bytes.decode), str.encode
+)
+KEEPING = Entries[int, dict[str, Any]]("keeping/", int, *_object("how a view is kept"))
 CHECKED = Entries[int, int]("checked/", int, *_number("the bulk loads that were checked"))
 REPAIRS = Entries[str, bytes]("repair/", str, _same, _same)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import reduce
 
 from belvedere.catalog import layout
+from belvedere.catalog.history import AsOf, state_as_of
 from belvedere.catalog.state import CatalogState, read_state
 from belvedere.stores.base import CatalogTransaction, Store
 from belvedere.types import Epoch, Vector
@@ -35,30 +36,36 @@ class Held:
 
 
 @contextmanager
-def pinned(store: Store) -> Iterator[Held]:
-    """Hold the committed epoch: what it shows stays readable until the end of the block."""
-    held = hold(store, PIN_SECONDS)
+def pinned(store: Store, as_of: AsOf | None = None) -> Iterator[Held]:
+    """Hold the committed epoch, or one that is still kept: what it shows stays readable until the
+    end of the block.
+    """
+    held = hold(store, PIN_SECONDS, as_of)
     try:
         yield held
     finally:
-        if held.key:
-            store.catalog.transact(lambda t: layout.PINS.delete(t, held.key))
+        release(store, held)
 
 
-def hold(store: Store, seconds: float) -> Held:
-    """Hold the committed epoch for some time, for a reader whose end nobody sees, such as a
-    DataFrame.
+def release(store: Store, held: Held) -> None:
+    if held.key:
+        store.catalog.transact(lambda t: layout.PINS.delete(t, held.key))
+
+
+def hold(store: Store, seconds: float, as_of: AsOf | None = None) -> Held:
+    """Hold the committed epoch, or one that is still kept, for some time, for a reader whose end
+    nobody sees, such as a DataFrame.
 
     In a store that is only read nothing can be held: if it is kept up to date elsewhere, what the
     epoch shows may go (Stale).
     """
     if store.read_only:
-        state = store.catalog.read(read_state)
+        state = store.catalog.read(lambda t: _state(t, as_of))
         return Held("", Pin(state.head.epoch, state.head.vector), state)
     key = uuid.uuid4().hex
 
     def body(t: CatalogTransaction) -> Held:
-        state = read_state(t)
+        state = _state(t, as_of)
         head = state.head
         for old, pin in layout.PINS.all(t).items():
             if pin["expires"] < time.time():
@@ -69,6 +76,10 @@ def hold(store: Store, seconds: float) -> Held:
         return Held(key, Pin(head.epoch, head.vector), state)
 
     return store.catalog.transact(body)
+
+
+def _state(t: CatalogTransaction, as_of: AsOf | None) -> CatalogState:
+    return read_state(t) if as_of is None else state_as_of(t, as_of, time.time())
 
 
 def clear(store: Store) -> None:

@@ -10,7 +10,8 @@ from belvedere.catalog import layout
 from belvedere.catalog.damage import decodes
 from belvedere.catalog.definitions import TableDefinition, ViewDefinition, ViewStatus
 from belvedere.catalog.head import Head
-from belvedere.errors import CatalogError
+from belvedere.catalog.source_definition import SourceDefinition
+from belvedere.errors import CatalogError, ViewNotReady
 from belvedere.graph import columns_used
 from belvedere.stores.base import CatalogTransaction, Store, TableId
 from belvedere.types import Column, Epoch, Vector
@@ -29,8 +30,9 @@ class CatalogState:
     status: dict[int, ViewStatus]
     errors: dict[int, int]  # rows in error, by error table
     dropping: set[int] = field(default_factory=set)  # tables of which a DROP has begun
-    # foreign tables that are not complete: with which vector they are, if that is known
+    # tables of others that are not complete: with which vector they are, if that is known
     adopting: dict[int, Vector | None] = field(default_factory=dict)
+    sources: dict[str, SourceDefinition] = field(default_factory=dict)
 
     def in_error(self, view: ViewDefinition) -> int:
         """How many rows the view cannot evaluate, nodes that it shares count too; and wrong cells
@@ -63,12 +65,28 @@ class CatalogState:
 
     def relation(self, name: str) -> TableDefinition | ViewDefinition:
         found = self.tables.get(name.lower()) or self.views.get(name.lower())
+        if found is None and "." in name:
+            from belvedere.sql.names import unknown_relation  # which readers of rows do without
+
+            raise CatalogError(str(unknown_relation(name)))
         if found is None:
             raise CatalogError(
                 f"there is no table or view {name}: SHOW TABLES and SHOW MATERIALIZED VIEWS list"
                 " them"
             )
         return found
+
+    def source(self, name: str) -> SourceDefinition:
+        return _named(self.sources, name, "source", "SHOW SOURCES")
+
+    def relations_of(self, source: str) -> list[TableDefinition]:
+        """The tables that follow relations of a source."""
+        low = source.lower()
+        return [t for t in self.tables.values() if t.followed and t.followed.source.lower() == low]
+
+    def joined(self) -> list[TableDefinition]:
+        """The tables with joined rows of sources."""
+        return [t for t in self.tables.values() if t.joined is not None]
 
     def definitions(self) -> list[ViewDefinition]:
         return [*self.views.values(), *self.building.values()]
@@ -78,6 +96,20 @@ def _named(found: dict[str, T], name: str, kind: str, hint: str) -> T:
     if name.lower() not in found:
         raise CatalogError(f"there is no {kind} {name}: {hint} lists them")
     return found[name.lower()]
+
+
+def check_complete(state: CatalogState, found: TableDefinition | ViewDefinition) -> None:
+    """Refuse to read a relation of a source before all its rows are there."""
+    if isinstance(found, TableDefinition) and found.followed and found.id in state.adopting:
+        raise ViewNotReady(
+            f"{found.name} is still being copied from its source: catch_up(), or a running"
+            " pipeline, completes it; belvedere status shows how it goes"
+        )
+    if isinstance(found, TableDefinition) and found.joined and found.id in state.adopting:
+        raise ViewNotReady(
+            f"{found.name} is still being loaded from its sources: catch_up(), or a running"
+            " pipeline, completes it; belvedere status shows how it goes"
+        )
 
 
 def read_head(t: CatalogTransaction) -> Head:
@@ -100,6 +132,7 @@ def read_state(t: CatalogTransaction) -> CatalogState:
     errors = {table: sum(slots.values()) for table, slots in layout.ERRORS.all(t).items()}
     state = CatalogState(read_head(t), {}, {}, {}, layout.STATUS.all(t), errors)
     state.adopting.update(layout.ADOPTIONS.all(t))
+    state.sources.update(layout.SOURCES.all(t))
     for name, entry in layout.NAMES.all(t).items():
         if entry.kind == "table":
             state.tables[name] = tables[entry.id]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from belvedere.catalog import layout
 from belvedere.catalog.definitions import TableDefinition
 from belvedere.catalog.layout import Name, NameKind
-from belvedere.catalog.state import bump, new_id, read_state
+from belvedere.catalog.state import bump, new_id, read_head, read_state
 from belvedere.errors import CatalogError, SchemaError
 from belvedere.stores.base import CatalogTransaction, Mapping, Store
 from belvedere.types import Schema
@@ -30,12 +32,14 @@ def create_table(
         )
 
     def body(t: CatalogTransaction) -> bool:
+        check_not_of_source(t, name)
         if check_free(t, name, if_not_exists, "table"):
             return False
         is_told = before_images or store.history is not None
         table = new_id(t)
         delta = 0 if is_told else new_id(t)
-        definition = TableDefinition(table, name, schema, before_images, delta)
+        created = read_head(t).epoch
+        definition = TableDefinition(table, name, schema, before_images, delta, created=created)
         layout.TABLES.put(t, definition.id, definition)
         layout.NAMES.put(t, name.lower(), Name("table", definition.id))
         bump(t)
@@ -64,7 +68,8 @@ def _adopt_table(
     def body(t: CatalogTransaction) -> bool:
         if check_free(t, name, if_not_exists, "table"):
             return False
-        layout.TABLES.put(t, table, definition)
+        made = replace(definition, created=read_head(t).epoch)
+        layout.TABLES.put(t, table, made)
         layout.ADOPTIONS.put(t, table, None)
         layout.NAMES.put(t, name.lower(), Name("table", table))
         bump(t)
@@ -90,6 +95,13 @@ def _check_table(name: str, schema: Schema) -> None:
         schema.column(key)
         if schema.key.count(key) > 1:
             raise SchemaError(f"the key of table {name} lists {key} twice: list it once")
+
+
+def check_not_of_source(t: CatalogTransaction, name: str) -> None:
+    """A dotted name may be that of a source's relation."""
+    source, dot, _ = name.lower().partition(".")
+    if dot and layout.SOURCES.get(t, source) is not None:
+        raise CatalogError(f"the name {name} is of source {source}: choose another name")
 
 
 def check_free(t: CatalogTransaction, name: str, allowed: bool, kind: NameKind) -> bool:
@@ -139,6 +151,11 @@ def _begin_drop(t: CatalogTransaction, name: str, if_exists: bool) -> TableDefin
     if name.lower() in state.views:
         raise CatalogError(f"{name} is a view: use DROP MATERIALIZED VIEW")
     table = state.table(name)
+    if table.joined is not None:
+        raise CatalogError(
+            f"{name} belongs to view {table.joined.view}: DROP MATERIALIZED VIEW"
+            f" {table.joined.view} drops both"
+        )
     users = {v.name for v in state.definitions() if table.id in v.planned.sources}
     if users:
         raise CatalogError(

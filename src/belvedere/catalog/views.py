@@ -9,6 +9,7 @@ from functools import partial
 
 from belvedere.catalog import layout
 from belvedere.catalog.definitions import (
+    COMPLETE,
     DROPPED,
     LIVE,
     LOADING,
@@ -18,7 +19,7 @@ from belvedere.catalog.definitions import (
 )
 from belvedere.catalog.layout import Name
 from belvedere.catalog.state import CatalogState, bump, new_id, read_head, read_state
-from belvedere.catalog.tables import check_free
+from belvedere.catalog.tables import check_free, check_not_of_source
 from belvedere.errors import CatalogError
 from belvedere.graph import error_table
 from belvedere.sql.planned import TableInfo, ViewInfo
@@ -44,6 +45,12 @@ def create_view(
     from belvedere.sql.planner import plan_view
 
     check_names("the view", [name])
+    if consistency == COMPLETE and store.foreign is not None:
+        raise CatalogError(
+            "consistency = 'complete' needs a log in which transactions have an order, and in the"
+            " log of tables of others only the operations on each row have one: leave the option"
+            " out, or ask for 'strong' or less"
+        )
     while True:
         version, wanted, sight = store.catalog.read(
             lambda t: (
@@ -62,6 +69,7 @@ def create_view(
 
 def _may_create(t: CatalogTransaction, name: str, replace_it: bool, if_not_exists: bool) -> bool:
     """False if the view is there and that is well; raises if the name cannot be taken."""
+    check_not_of_source(t, name)
     entry = layout.NAMES.get(t, name.lower())
     if entry is not None and entry.kind == "view" and replace_it:
         _refuse_readers(read_state(t), name, "replaced")

@@ -34,6 +34,7 @@ COMMANDS = (
             "belvedere demo",
             "belvedere demo shop --seconds 60 --rate 20000",
             "belvedere demo --hbase",
+            "belvedere demo --sources",
         ),
         database=False,
     ),
@@ -142,6 +143,28 @@ COMMANDS = (
         ),
     ),
     Listed(
+        "why",
+        "why",
+        READ_AND_WRITE,
+        "Show which base rows make up a record of a view.",
+        (
+            "belvedere why revenue emea",
+            "belvedere why by_customer c17 o1 --as-of 41",
+            "belvedere why revenue apac --json      # there is none: what is missing",
+        ),
+    ),
+    Listed(
+        "changes",
+        "changes",
+        READ_AND_WRITE,
+        "Print what every epoch changed in a view.",
+        (
+            "belvedere changes revenue --since 41",
+            "belvedere changes revenue --consumer billing --follow",
+            "belvedere changes revenue --consumer billing --drop",
+        ),
+    ),
+    Listed(
         "run",
         "run",
         KEEP,
@@ -171,6 +194,17 @@ COMMANDS = (
         ),
     ),
     Listed(
+        "history",
+        "history",
+        KEEP,
+        "Show or say how much of the past can be read.",
+        (
+            "belvedere history",
+            "belvedere history --epochs 1000 --seconds 3600",
+            "belvedere get revenue emea --as-of '2026-11-18 15:30:00'",
+        ),
+    ),
+    Listed(
         "verify",
         "verify",
         KEEP,
@@ -195,6 +229,13 @@ COMMANDS = (
         KEEP,
         "Build views anew from their tables.",
         ("belvedere --db shop rebuild revenue", "belvedere --db shop rebuild revenue by_customer"),
+    ),
+    Listed(
+        "salvage",
+        "salvage",
+        KEEP,
+        "Keep what is intact of tables whose rows are damaged.",
+        ("belvedere --db shop salvage", "belvedere --db shop salvage --yes"),
     ),
     Listed(
         "metrics",
@@ -249,6 +290,18 @@ COMMANDS = (
             "belvedere hbase status /tmp/hb",
             "belvedere hbase down /tmp/hb",
             "belvedere hbase install hbase://zk:2181/shop?capture=/mnt/shared/capture",
+        ),
+        database=False,
+    ),
+    Listed(
+        "sources",
+        "sources",
+        TRY,
+        "Start a real PostgreSQL and a real MariaDB on this machine.",
+        (
+            "belvedere sources up /tmp/sources --json",
+            "belvedere sources status /tmp/sources",
+            "belvedere sources down /tmp/sources --only mariadb",
         ),
         database=False,
     ),

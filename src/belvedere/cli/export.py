@@ -12,7 +12,7 @@ import typer
 
 from belvedere.cli.export_files import Writer, whole_file, writer_of
 from belvedere.cli.import_files import FORMATS, delimiter_of, format_of
-from belvedere.cli.options import Relation
+from belvedere.cli.options import AsOfText, Relation, as_of
 from belvedere.cli.relation import relation
 from belvedere.cli.tables import console, plural
 from belvedere.cli.terminal import database
@@ -48,6 +48,7 @@ def export(
     limit: Annotated[
         int | None, typer.Option("--limit", "-n", min=1, metavar="N", help="At most so many rows.")
     ] = None,
+    past: AsOfText = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
     delimiter: Annotated[
         str, typer.Option(metavar="C", help="CSV: what stands between two cells; \\t is a tab.")
@@ -73,7 +74,7 @@ def export(
     with terminated_by_exception(), database(ctx) as db, ExitStack() as stack:
         found = relation(db, name)
         batches = stack.enter_context(
-            closing(found.batches(key_from_texts(prefix or [], found.schema)))
+            closing(found.batches(key_from_texts(prefix or [], found.schema), as_of=as_of(past)))
         )
         opened = (
             sys.stdout.buffer if file == "-" else stack.enter_context(whole_file(Path(file), force))

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from belvedere.cli.options import Json, Relation
+from belvedere.cli.options import AsOfText, Json, Relation, as_of
 from belvedere.cli.relation import relation
 from belvedere.cli.tables import console, new_table
 from belvedere.cli.terminal import database
@@ -26,12 +26,13 @@ def get(
             show_default=False,
         ),
     ] = None,
+    past: AsOfText = None,
     json: Json = False,
 ) -> None:
     """Show the row under a key of a table or view."""
     with database(ctx) as db:
         found = relation(db, name)
-        row = found.get(key_from_texts(key or [], found.schema))
+        row = found.get(key_from_texts(key or [], found.schema), as_of=as_of(past))
     if row is None:
         raise CatalogError(
             f"{name} has no row with the key {' '.join(key or [])}: belvedere scan {name} lists"

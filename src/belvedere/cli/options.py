@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated
 
 import typer
+
+from belvedere.types import Epoch
+
+
+def as_of(text: str | None) -> Epoch | datetime | None:
+    """What --as-of says; None if it is not given."""
+    if text is None:
+        return None
+    from belvedere.sql.versions import as_of_text  # which knows SQL: others do without
+
+    return as_of_text(text)
+
 
 Json = Annotated[bool, typer.Option("--json", help="Machine-readable output.")]
 Master = Annotated[
@@ -30,5 +43,13 @@ MaxRows = Annotated[
 ]
 Relation = Annotated[
     str, typer.Argument(metavar="NAME", help="A table or a view.", show_default=False)
+]
+AsOfText = Annotated[
+    str | None,
+    typer.Option(
+        "--as-of",
+        metavar="EPOCH|TIME",
+        help="Of the past: an epoch, or a time (UTC) as in '2026-11-18 15:30:00'.",
+    ),
 ]
 TableName = Annotated[str, typer.Argument(metavar="TABLE", help="The table.", show_default=False)]

@@ -19,9 +19,11 @@ from rich.console import Console
 from belvedere.catalog.definitions import TableDefinition, ViewDefinition
 from belvedere.cli.failure import error_line, message
 from belvedere.cli.sql import show
+from belvedere.cli.tables import plural
 from belvedere.database import Database
 from belvedere.errors import BelvedereError, SqlError
 from belvedere.sql.dialect import split
+from belvedere.statements.transaction import Conversation
 
 QUIT = {"quit", "exit", "\\q"}
 HELP = """statements end with ;  and may span lines
@@ -29,9 +31,12 @@ HELP = """statements end with ;  and may span lines
   REFRESH MATERIALIZED VIEW name;
   CREATE TABLE t (id STRING, n BIGINT, PRIMARY KEY (id));
   CREATE MATERIALIZED VIEW v AS SELECT ...;
+  CREATE SOURCE s TYPE postgres OPTIONS (host = '...', ...);   SHOW SOURCES;
+  BEGIN; ...; COMMIT;   or ROLLBACK;   the prompt has a * meanwhile
   quit, or Ctrl-D, leaves"""
 _WORDS = """select from where group by having order limit insert into values update set delete
 create table materialized view as primary key drop show tables views describe explain refresh
+alter source sources copy reload type options env begin commit rollback
 count sum avg min max distinct and or not null between like in case when then else end with"""
 
 
@@ -41,7 +46,17 @@ def prompt(db: Database, limit: int) -> None:
     out.print(
         f"[bold]Belvedere[/bold] on {path} [dim](type help; Ctrl-D leaves)[/dim]", highlight=False
     )
-    session = _session(db)
+    conversation = Conversation(db)
+    try:
+        _converse(db, conversation, limit, out)
+    finally:
+        if conversation.is_in_transaction:
+            count = plural(conversation.roll_back(), "operation")
+            out.print(f"the open transaction was rolled back, {count}", style="yellow")
+
+
+def _converse(db: Database, conversation: Conversation, limit: int, out: Console) -> None:
+    session = _session(db, conversation)
     while True:
         try:
             text = session.prompt().strip()
@@ -55,18 +70,18 @@ def prompt(db: Database, limit: int) -> None:
         if word in ("help", "\\h", "?"):
             out.print(HELP, highlight=False)
         elif word:
-            _run(db, text, limit)
+            _run(conversation, text, limit)
 
 
-def _run(db: Database, text: str, limit: int) -> None:
+def _run(conversation: Conversation, text: str, limit: int) -> None:
     """Run what was typed; an error is shown and the prompt goes on.
 
-    Ctrl-C gives up the statement.
+    Ctrl-C gives up the statement. A transaction stays open: a statement that fails does nothing.
     """
     try:
         for statement in split(text):
             began = time.perf_counter()
-            show(db.sql(statement), began, json=False, limit=limit)
+            show(conversation.run(statement), began, json=False, limit=limit)
     except BelvedereError as error:
         Console(stderr=True).print(error_line(message(error)), soft_wrap=True)
     except KeyboardInterrupt:
@@ -86,9 +101,9 @@ def is_complete(text: str) -> bool:
         return False
 
 
-def _session(db: Database) -> PromptSession[str]:
+def _session(db: Database, conversation: Conversation) -> PromptSession[str]:
     return PromptSession(
-        HTML("<ansicyan><b>belvedere&gt; </b></ansicyan>"),
+        lambda: _message(conversation),
         history=FileHistory(str(_history())),
         lexer=PygmentsLexer(SqlLexer),
         completer=WordCompleter(lambda: _words(db), ignore_case=True),
@@ -100,6 +115,12 @@ def _session(db: Database) -> PromptSession[str]:
         ),
         key_bindings=_keys(),
     )
+
+
+def _message(conversation: Conversation) -> HTML:
+    """The star says that what is written waits for COMMIT."""
+    star = "*" if conversation.is_in_transaction else ""
+    return HTML(f"<ansicyan><b>belvedere{star}&gt; </b></ansicyan>")
 
 
 def _keys() -> KeyBindings:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -13,18 +12,20 @@ from rich.live import Live
 from rich.spinner import Spinner
 
 from belvedere.catalog.definitions import LOADING
+from belvedere.cli.noted import noted, say
 from belvedere.cli.options import Conf, Master, MaxRows
 from belvedere.cli.signals import Stop, stopping
 from belvedere.cli.status import loading
 from belvedere.cli.tables import console, plural
 from belvedere.cli.terminal import MASTER, database
 from belvedere.database import Database
-from belvedere.epochs.handle import AWAITING_LEASE, Pipeline
+from belvedere.epochs.handle import AWAITING_LEASE, IDLING, STARTING, Pipeline
 from belvedere.status import Status, this_process
 from belvedere.waiting import check_seconds
 
 # seconds between two looks; without a terminal a line is printed less often
 _REFRESH, _PLAIN = 0.5, 5.0
+_LOOK = 0.05  # the same while another pipeline is waited for
 _RECENT = 60.0  # seconds; of older epochs no rate is told
 _LAST_EPOCH = 600.0  # how long a stop waits for the epoch under way
 
@@ -54,18 +55,21 @@ def run(
 ) -> None:
     """Keep all views up to date until Ctrl-C.
 
-    Ctrl-C and SIGTERM let the epoch under way finish. A second pipeline waits until the first has
-    ended. If Spark fails or the disk is full it ends with 1, and the next start goes on where it
-    was: let a supervisor start it again.
+    Ctrl-C and SIGTERM let the epoch under way finish. A second pipeline stands by, with Spark
+    running, and takes over when the first has ended; at once if it was killed on this host. If
+    Spark fails or the disk is full it ends with 1, and the next start goes on where it was: let a
+    supervisor start it again.
     """
     check_seconds("--every", every)
-    with stopping() as stop, database(ctx, master, conf) as db:
+    with stopping() as stop, noted(), database(ctx, master, conf) as db:
         _ = db.spark
         stop.take()
         if stop.is_set():
             say(console(), "stopped before the first epoch")
             return
         began = db.status().committed
+        if db.status().coordinator:
+            db.warm_up()
         pipeline = db.start("available_now" if available_now else every, max_rows, history)
         _follow(db, pipeline, stop, console())
         pipeline.stop(_LAST_EPOCH)
@@ -79,8 +83,9 @@ def run(
 
 def _follow(db: Database, pipeline: Pipeline, stop: Stop, out: Console) -> None:
     """Show where the pipeline stands until it ends or is asked to."""
+    say(out, f"pipeline of {db.store.url} started")
+    _stand_by(db, pipeline, stop, out)
     if not out.is_terminal:
-        say(out, f"pipeline of {db.store.url} started")
         shown = ""
         while pipeline.status.is_active and not stop.wait(_PLAIN):
             if (text := line(db, pipeline)) != shown:
@@ -93,9 +98,29 @@ def _follow(db: Database, pipeline: Pipeline, stop: Stop, out: Console) -> None:
         spinner.update(text="finishing the epoch under way ...")
 
 
-def say(out: Console, text: str) -> None:
-    """A line that stays, with the time at which it was true."""
-    out.print(f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} {text}", markup=False)
+def _stand_by(db: Database, pipeline: Pipeline, stop: Stop, out: Console) -> None:
+    """If another pipeline is alive, say so, and when its work has become ours."""
+
+    def goes_on() -> bool:
+        return pipeline.status.is_active and not stop.wait(_LOOK)
+
+    while pipeline.status.message == STARTING and goes_on():
+        pass
+    if pipeline.status.message == AWAITING_LEASE:
+        who = db.status().coordinator or "another pipeline"
+        say(out, f"standing by until {who} ends")
+    while pipeline.status.message == AWAITING_LEASE and goes_on():
+        pass
+    if (taken := pipeline.takeover) is None:
+        return
+    how = "died" if taken.has_died else "ended"
+    gap = f"{taken.seconds:.2f} s without a pipeline"
+    say(out, f"took over from {taken.holder}, which {how}: {gap}")
+    began = time.monotonic()
+    while not (first := pipeline.last_progress) and pipeline.status.message != IDLING and goes_on():
+        pass
+    if first:
+        say(out, f"epoch {first.epoch:,} committed {time.monotonic() - began:.2f} s after that")
 
 
 def line(db: Database, pipeline: Pipeline) -> str:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from belvedere.cli.options import Json, Relation
+from belvedere.cli.options import AsOfText, Json, Relation, as_of
 from belvedere.cli.relation import relation
 from belvedere.cli.tables import console, plural, rows_table
 from belvedere.cli.terminal import database
@@ -32,6 +32,7 @@ def scan(
             help="At most so many rows. Default: 100 on a terminal.",
         ),
     ] = None,
+    past: AsOfText = None,
     json: Json = False,
 ) -> None:
     """List rows of a table or view in key order.
@@ -43,7 +44,9 @@ def scan(
     with database(ctx) as db:
         found = relation(db, name)
         rows = found.scan(
-            key_from_texts(prefix or [], found.schema), None if shown is None else shown + 1
+            key_from_texts(prefix or [], found.schema),
+            None if shown is None else shown + 1,
+            as_of=as_of(past),
         )
         if json:
             for number, row in enumerate(rows):

@@ -9,7 +9,8 @@ from typing import Annotated
 
 import typer
 
-from belvedere.cli.options import Json
+from belvedere.catalog.history import AsOf
+from belvedere.cli.options import AsOfText, Json, as_of
 from belvedere.cli.tables import console, plural, rows_table
 from belvedere.cli.terminal import database
 from belvedere.cli.values import Parameters, parameters_from_texts, to_json
@@ -17,7 +18,8 @@ from belvedere.database import Database
 from belvedere.errors import SqlError
 from belvedere.result import Message, Result
 from belvedere.sql.dialect import split
-from belvedere.sql.parameters import has_names
+from belvedere.sql.parameters import check_parameters, has_names
+from belvedere.statements.transaction import Conversation
 
 
 def sql(
@@ -59,6 +61,7 @@ def sql(
             help="Rows of an answer to show on a terminal; 0: all.",
         ),
     ] = 200,
+    past: AsOfText = None,
     json: Json = False,
 ) -> None:
     """Run a statement, a script, or a prompt.
@@ -74,10 +77,12 @@ def sql(
 
             if param:
                 raise typer.BadParameter("the prompt takes no parameters", param_hint="--param")
+            if past:
+                raise typer.BadParameter("the prompt shows what is there now", param_hint="--as-of")
             return prompt(db, limit)
         text = _text(statement, file)
         values = parameters_from_texts(param, has_names(text)) if param else None
-        run_script(db, text, json, limit, values)
+        run_script(db, text, json, limit, values, as_of(past))
 
 
 def _text(statement: str | None, file: Path | None) -> str:
@@ -105,21 +110,26 @@ def run_script(
     json: bool = False,
     limit: int = 200,
     values: Parameters | None = None,
+    past: AsOf | None = None,
 ) -> None:
-    """Every statement in turn; the first that fails ends the script, those before it stay done."""
+    """Every statement in turn; the first that fails ends the script, those before it stay done,
+    but for a transaction that is open.
+    """
     statements = split(text)
     if not statements:
         raise SqlError("there is no statement in this text")
     if values and len(statements) > 1:
         raise SqlError(f"parameters are for one statement, and this script has {len(statements)}")
-    for number, one in enumerate(statements, 1):
-        try:
-            began = time.perf_counter()
-            show(db.sql(one, values), began, json, limit)
-        except SqlError as error:
-            if len(statements) > 1:
-                error.args = (f"statement {number} of {len(statements)}: {error}",)
-            raise
+    parameters = check_parameters(values)
+    with Conversation(db) as conversation:
+        for number, one in enumerate(statements, 1):
+            try:
+                began = time.perf_counter()
+                show(conversation.run(one, parameters, past), began, json, limit)
+            except SqlError as error:
+                if len(statements) > 1:
+                    error.args = (f"statement {number} of {len(statements)}: {error}",)
+                raise
 
 
 def show(result: Result, began: float, json: bool, limit: int) -> None:

@@ -11,7 +11,9 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from belvedere.catalog.definitions import STRONG
 from belvedere.cli.captured import captured
+from belvedere.cli.followed import followed
 from belvedere.cli.options import Json
 from belvedere.cli.signals import Stop, stopping
 from belvedere.cli.tables import console, new_table, size
@@ -72,8 +74,10 @@ def shown(found: Status, epochs: int) -> RenderableType:
     parts: list[RenderableType] = [_heading(found)]
     if found.views:
         parts.append(views_table(found.views))
+        parts += kept_lines(found.views)
     if found.capture is not None:
         parts += captured(found.capture, found.tables)
+    parts += followed(found.sources)
     if epochs and found.epochs:
         parts.append(epochs_table(found.epochs[-epochs:]))
     return Group(*parts)
@@ -90,10 +94,14 @@ def _heading(found: Status) -> Text:
         if found.lag_operations
         else f"all in the {'live ' if found.unbuilt else ''}views"
     )
+    past = (
+        f"\nhistory: {found.history}, from epoch {found.oldest_epoch:,} on" if found.history else ""
+    )
     return Text.assemble(
         (found.url.removeprefix("belvedere:"), "bold"),
         f"  epoch {found.epoch:,}  {found.written:,} operations written, {behind}\n",
         (keeper, "green" if found.coordinator else "yellow"),
+        past,
     )
 
 
@@ -107,7 +115,9 @@ def loading(view: ViewInfo) -> str:
 
 def views_table(views: tuple[ViewInfo, ...]) -> Table:
     numbers = ("epoch", "behind", "seconds", "rows touched", "records", "size", "errors")
-    table = new_table("view", "state", *numbers, right=numbers)
+    is_usual = all(v.consistency == v.given == STRONG for v in views)
+    levels = () if is_usual else ("level",)
+    table = new_table("view", "state", *levels, *numbers, right=numbers)
     for v in views:
         errors = Text(f"{v.errors:,}", style="bold red" if v.errors else "dim")
         state = Text(loading(v) if v.state == "loading" else v.state, style=STATES.get(v.state, ""))
@@ -116,6 +126,7 @@ def views_table(views: tuple[ViewInfo, ...]) -> Table:
         table.add_row(
             Text(v.name, "bold"),
             state,
+            *(_level(v) for _ in levels),
             epoch,
             *lag,
             f"{v.touched_rows:,}",
@@ -124,6 +135,23 @@ def views_table(views: tuple[ViewInfo, ...]) -> Table:
             errors,
         )
     return table
+
+
+def kept_lines(views: tuple[ViewInfo, ...]) -> list[Text]:
+    """What an algorithm does for its view, and what is wrong with its sources."""
+    lines = []
+    for v in (view for view in views if view.algorithm):
+        waits = f", waits for {v.waits}" if v.waits else ""
+        again = f" ({v.asked_again:,} again)" if v.asked_again else ""
+        lines.append(Text(f"{v.name}: {v.algorithm} has asked {v.asked:,} times{again}{waits}"))
+        lines += [Text(f"{v.name}: {v.advice}", "yellow")] if v.advice else []
+    return lines
+
+
+def _level(view: ViewInfo) -> str:
+    """The level of consistency that is given, and the one that is asked for if it is less."""
+    is_same = view.given == view.consistency
+    return view.given if is_same else f"{view.given} ({view.consistency} asked)"
 
 
 def epochs_table(manifests: tuple[dict[str, Any], ...]) -> Table:

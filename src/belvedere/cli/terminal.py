@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from belvedere.epochs.intent import Intent
     from belvedere.epochs.manager import Ack
+    from belvedere.spark.runner import SparkRunner
     from belvedere.stores.base import RowRange, TableId
 
 MASTER = "local[*]"
@@ -46,6 +48,10 @@ class TerminalDatabase(Database):
             self._spark = spark.start(self.master, self.spark_conf)
         return self._spark
 
+    def warm_up(self) -> None:
+        """Have Spark start its workers now, and not in the first epoch."""
+        self._spark_runner().warm_up()
+
 
 class _WhenNeeded:
     """A runner that becomes Spark's at its first epoch."""
@@ -53,11 +59,16 @@ class _WhenNeeded:
     def __init__(self, db: Database) -> None:
         self._db = db
 
+    @cached_property
+    def _runner(self) -> SparkRunner:
+        """One for all epochs: it keeps its planned jobs, and what it learned of times."""
+        return self._db._spark_runner()
+
     def run(self, intent: Intent) -> list[Ack]:
-        return self._db._spark_runner().run(intent)
+        return self._runner.run(intent)
 
     def scan(self, table: TableId, ranges: Sequence[RowRange]) -> None:
-        self._db._spark_runner().scan(table, ranges)
+        self._runner.scan(table, ranges)
 
 
 @contextmanager

@@ -64,7 +64,10 @@ class Decoder:
 
 
 def _matching(row: tuple[Any, ...], shown: set[Any]) -> frozenset[int]:
+    """None of them where two are shown: a row is at one version only."""
     inside = {v for v, token in enumerate(row) if token in shown}
+    if len(inside) > 1:
+        return frozenset()
     return frozenset(inside or {v for v, token in enumerate(row) if token is None})
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from typing import cast
 
 from belvedere.consistency import decode
 from belvedere.consistency.history import History, Key, State, View
@@ -173,11 +174,17 @@ class _Case:
         return [(WEAK, weak), (STRONG, strong)]
 
     def _is_complete(self) -> str:
-        lattice = self._lattice(by_stream(self.history, self.view))
-        reached = first_skipped(lattice, [content(s.rows) for s in self.states])
-        if reached is None:
+        source = by_stream(self.history, self.view)
+        lattice = self._lattice(source)
+        found = first_skipped(lattice, [content(s.rows) for s in self.states])
+        if found is None:
             return ""
-        return f"source states are skipped after {reached} change(s) that were seen"
+        reached, point = found
+        after = f"after {reached} change(s) that were seen"
+        following = list(lattice.next(point))
+        if not following:
+            return f"{after} no transaction is left, but other states were seen"
+        return f"{after}, {_skipped(source, point, following[0], lattice)}"
 
     def _lattice(self, source: Source) -> Lattice:
         return Lattice(
@@ -189,6 +196,14 @@ class _Case:
         if (record := self.subject[1]) is not None:
             rows = [row for row in rows if tuple(row[c] for c in self.view.key) == record]
         return content(rows)
+
+
+def _skipped(source: Source, point: Point, following: Point, lattice: Lattice) -> str:
+    """The next transaction, in words, which nobody saw."""
+    line = next(n for n, (a, b) in enumerate(zip(point, following, strict=True)) if a < b)
+    operations = "; ".join(map(str, source.lines[line][point[line]]))
+    shown = _rows(cast("Content", lattice.value(following)))
+    return f"a state of the source is never shown: {shown}, by operation {operations}"
 
 
 def _version(line: Sequence[Sequence[object]], version: int) -> str:

@@ -108,18 +108,19 @@ def _hints_hold(
     return True
 
 
-def first_skipped(lattice: Lattice, states: Sequence[Hashable]) -> int | None:
-    """None if some path of single steps shows exactly these states (complete); else how many of
-    them could be followed. The first source state is shown by assumption.
+def first_skipped(lattice: Lattice, states: Sequence[Hashable]) -> tuple[int, Point] | None:
+    """None if some path of single steps shows exactly these states (complete); else how many
+    changes could be followed, and the last point that shows what was seen then. The first source
+    state is shown by assumption.
     """
     shown = [lattice.value(lattice.first)]
     for state in states:
         if state != shown[-1]:
             shown.append(state)
-    furthest, todo, seen = 0, [(lattice.first, 0)], {(lattice.first, 0)}
+    furthest, todo, seen = (0, lattice.first), [(lattice.first, 0)], {(lattice.first, 0)}
     while todo:
         point, at = todo.pop()
-        furthest = max(furthest, at)
+        furthest = max(furthest, (at, point))
         if point == lattice.last and at == len(shown) - 1:
             return None
         for other in lattice.next(point):

@@ -7,6 +7,7 @@ relation.py   what a node emits: rows of the sample, and how many they stand for
 joins.py      matches of changed rows, and the heaviest keys
 sizes.py      the state tables of a node, scaled up
 estimate.py   all nodes of a plan
+history.py    what kept epochs of a view that is there hold
 report.py     the answer
 text.py       the answer as text
 
@@ -16,9 +17,11 @@ values; never beyond what is possible.
 """
 
 from belvedere.cost.estimate import estimate
+from belvedere.cost.history import history_cost
 from belvedere.cost.report import (
     Cost,
     HeavyKey,
+    HistoryCost,
     JoinCost,
     JoinSide,
     NodeCost,
@@ -29,10 +32,12 @@ from belvedere.cost.report import (
 __all__ = [
     "Cost",
     "HeavyKey",
+    "HistoryCost",
     "JoinCost",
     "JoinSide",
     "NodeCost",
     "SampledTable",
     "StateSize",
     "estimate",
+    "history_cost",
 ]

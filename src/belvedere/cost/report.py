@@ -82,6 +82,18 @@ class SampledTable:
 
 
 @dataclass(frozen=True, slots=True)
+class HistoryCost:
+    """What is kept of the past: how much is asked for, how many epochs can be read now, and what an
+    epoch wrote for the view lately (None: not known).
+    """
+
+    kept: str
+    epochs: int
+    records: int | None = None
+    bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Cost:
     """`records` and `bytes` are those of new state; `errors` are rows that the view could not
     evaluate.
@@ -98,6 +110,8 @@ class Cost:
     errors: int
     nodes: tuple[NodeCost, ...]
     joins: tuple[JoinCost, ...]
+    history: HistoryCost | None = None
+    is_complete: bool = False  # an epoch for every transaction of the database
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

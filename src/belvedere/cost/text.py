@@ -48,7 +48,26 @@ def shown(cost: Cost) -> str:
     lines += ["", *_aligned([row for node in cost.nodes for row in _node(node, cost.exact)])]
     for join in cost.joins:
         lines += ["", *_join(join, cost.exact)]
-    return "\n".join([*lines, "", _samples(cost)])
+    lines += ["", *_epochs(cost)]
+    return "\n".join([*lines, _samples(cost)])
+
+
+def _epochs(cost: Cost) -> Iterator[str]:
+    """What epochs cost beyond their changes, if there is something to say."""
+    if cost.is_complete:
+        yield (
+            "complete: every transaction is an epoch of its own, for all views of the database, and"
+            " takes as long as one"
+        )
+    history = cost.history
+    if history is None or not (history.kept or history.records is not None):
+        return
+    asked = f"{history.kept} are asked for" if history.kept else "none is asked for"
+    found = f"history: {asked}, {_plural(history.epochs, 'epoch')} can be read"
+    if history.records is not None and history.bytes is not None:
+        wrote = _plural(history.records, "record", exact=False)
+        found += f"; each holds what it wrote, lately about {wrote}, {_bytes(history.bytes)}"
+    yield found + ", and the log behind it"
 
 
 def _node(node: NodeCost, exact: bool) -> Iterator[tuple[str, ...]]:

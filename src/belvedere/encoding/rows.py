@@ -14,7 +14,7 @@ zero. Doubles keep their bits: -0.0 and the payload of a NaN come back as they w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -74,24 +74,31 @@ class RowCodec:
                 records[f"0.{i}"] = pc.binary_length(tails[-1]).to_numpy()
         return weave([fixed_binary(records), *tails], count)
 
-    def decode(self, values: pa.BinaryArray) -> list[pa.Array]:
-        """The columns of the rows; a NULL among the values is NULL in every column."""
+    def decode(self, values: pa.BinaryArray, only: Collection[int] | None = None) -> list[pa.Array]:
+        """The columns of the rows, or `only` some, in order; a NULL among the values is NULL in
+        every column.
+        """
         try:
-            return self._columns(one_array(values, pa.binary()))
+            return self._columns(one_array(values, pa.binary()), only)
         except MISFIT as cause:
             raise Damaged(
                 f"some of {len(values)} rows are not of ({', '.join(map(str, self.types))})"
             ) from cause
 
-    def _columns(self, array: pa.BinaryArray) -> list[pa.Array]:
+    def _columns(
+        self, array: pa.BinaryArray, only: Collection[int] | None = None
+    ) -> list[pa.Array]:
         layout = _layout(self.types)
         present, packed = valid_mask(array), unpack(array, layout.itemsize)
         records = packed.gather(packed.starts, layout)
         tails = _Tails(packed, records)
-        columns = [
-            _column(records, i, kind, _valid(records, i, present), tails)
-            for i, kind in enumerate(self.types)
-        ]
+        columns = []
+        for i, kind in enumerate(self.types):
+            valid = _valid(records, i, present)
+            if only is None or i in only:
+                columns.append(_column(records, i, kind, valid, tails))
+            elif not width(kind):
+                tails.skip(i, valid)
         whole = tails.at == packed.ends
         if not (whole if present is None else whole | ~present).all():
             raise ValueError("rows are longer or shorter than their columns")
@@ -106,12 +113,15 @@ class _Tails:
         self.at = packed.starts + records.dtype.itemsize
 
     def column(self, i: int, valid: Mask | None, kind: pa.DataType) -> pa.Array:
+        starts = self.at
+        self.skip(i, valid)
+        return self.packed.slices(starts, self.at, valid, kind)
+
+    def skip(self, i: int, valid: Mask | None) -> None:
         lengths = self.records[f"0.{i}"]
         # The record of a row that is absent is made of its neighbour's bytes, so its length means
         # nothing.
-        ends = self.at + (lengths if valid is None else np.where(valid, lengths, 0))
-        starts, self.at = self.at, ends
-        return self.packed.slices(starts, ends, valid, kind)
+        self.at = self.at + (lengths if valid is None else np.where(valid, lengths, 0))
 
 
 @lru_cache(maxsize=4096)

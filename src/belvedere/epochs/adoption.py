@@ -9,11 +9,13 @@ Before that the delta view may show a row from the future beside one from the pa
 it: views on the table wait to join. A scan is ranges of rows, each logged by a task of its own. One
 that a crash interrupts is made again from the beginning: what is in the log twice merges to the
 same.
+
+Relations of sources are copied by who follows them, and complete in the same way.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Protocol, runtime_checkable
 
@@ -32,9 +34,13 @@ class Scans(Protocol):
         """Log these ranges of a foreign table, each by `ForeignTables.log_range`."""
 
 
-def adopt_tables(store: Store, lease: Lease, runner: object) -> None:
-    """Take foreign tables that are not complete a step further; a runner that can scans them."""
-    for table, vector in store.catalog.read(layout.ADOPTIONS.all).items():
+def adopt_tables(
+    store: Store, lease: Lease, runner: object, adopted: Mapping[TableId, Vector | None]
+) -> None:
+    """Take tables of others that are not complete a step further; a runner that can scans them."""
+    for table, vector in adopted.items():
+        if vector is None and store.foreign is None:
+            continue  # who follows the source copies it
         reached = _scan(store, table, runner) if vector is None else vector
         store.catalog.transact(partial(_note, lease=lease, table=table, vector=reached))
 

@@ -1,6 +1,7 @@
 """What the next epoch does. Deciding only looks: the intent that follows makes it true.
 
-changes   what was logged since the last epoch, within bounds that streams share fairly
+changes   what was logged since the last epoch, within bounds that streams share fairly; the next
+          transaction alone, while a complete view is live
 load      the next rows of an origin for views that are being built; takes turns with changes
 """
 
@@ -9,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from belvedere.catalog.definitions import LOADING, ViewDefinition, ViewStatus
+from belvedere.catalog.definitions import LIVE, LOADING, ViewDefinition, ViewStatus
 from belvedere.catalog.loading import followed_tables
 from belvedere.catalog.state import CatalogState
 from belvedere.epochs.intent import CHANGES, LOAD, Load
 from belvedere.epochs.intents import Choice
 from belvedere.epochs.loads import Bound, next_step
+from belvedere.epochs.rules import Rules
 from belvedere.epochs.settings import Settings
 from belvedere.stores.base import Store
 from belvedere.types import Vector
@@ -26,6 +28,7 @@ class Chooser:
 
     store: Store
     settings: Settings
+    rules: Rules = field(default_factory=Rules)
     loaded_last: bool = False
     # the end of the log when a group was first seen
     _first_seen: dict[int, Vector] = field(default_factory=dict)
@@ -37,9 +40,10 @@ class Chooser:
         committed = state.head.vector
         first = _first_loading(state, active)
         is_followed = bool(followed_tables(state, active))
+        most = 1 if self.rules.one_by_one and has_complete(state) else self.settings.max_rows
         # views that are built, or will be when a table is adopted, need what comes after the limit
         is_bounded = first is None and not state.adopting
-        high = self._high(committed, is_followed, limit if is_bounded else None)
+        high = self._high(committed, is_followed, limit if is_bounded else None, most)
         waits = high != committed
         if first is None:
             return Choice(CHANGES, high) if waits else None
@@ -49,7 +53,9 @@ class Chooser:
             return Choice(CHANGES, high)
         return Choice(LOAD, committed, self._next_load(state, first, status))
 
-    def _high(self, committed: Vector, is_followed: bool, limit: Vector | None) -> Vector:
+    def _high(
+        self, committed: Vector, is_followed: bool, limit: Vector | None, most: int
+    ) -> Vector:
         end = self.store.base.end()
         if not is_followed:
             # Nobody needs the log yet: what is before its end will be loaded from base tables.
@@ -57,7 +63,7 @@ class Chooser:
         behind = {s: end[s] - committed[s] for s in end if end[s] > committed[s]}
         if limit is not None:
             behind = {s: rows for s, rows in behind.items() if committed[s] < limit[s]}
-        shares = share_rows(behind, self.settings.max_rows)
+        shares = share_rows(behind, most)
         cuts = {s: self._cut(s, committed[s], rows, len(shares)) for s, rows in shares.items()}
         return committed.merge(cuts)
 
@@ -85,6 +91,14 @@ class Chooser:
         self.store.rest()  # the rows that were counted are read by tasks, not here
         high = None if end is None else end.hex()
         return Load(status.group, origin.id, low, high, not status.marks, rows)
+
+
+def has_complete(state: CatalogState) -> bool:
+    """Whether some live view has to show the state after every transaction.
+
+    Views become live between two epochs, so none is live in the middle of what was chosen before.
+    """
+    return any(v.is_complete and state.status[v.id].state == LIVE for v in state.definitions())
 
 
 def _first_loading(state: CatalogState, active: list[ViewDefinition]) -> ViewDefinition | None:

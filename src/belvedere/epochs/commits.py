@@ -10,6 +10,7 @@ from typing import Any
 
 from belvedere.catalog import layout
 from belvedere.catalog.definitions import LOADING
+from belvedere.catalog.history import forget_commits, held_by_history, note_commit
 from belvedere.catalog.pins import oldest_pin_in
 from belvedere.catalog.state import bump, read_floor, read_head
 from belvedere.catalog.views import make_live
@@ -22,6 +23,7 @@ from belvedere.stores.base import CatalogTransaction, Store
 from belvedere.types import Epoch
 
 KEPT_MANIFESTS = 1000
+_STEP = 4  # of the epochs that are kept, up to a fourth more: removing them costs as much as all
 
 
 def commit(
@@ -32,9 +34,10 @@ def commit(
     rules: Rules,
     now: float,
     history: int,
+    short: bool = False,
 ) -> dict[str, Any]:
     """Write the commit manifest, move the head, let loaded views become
-    live; returns the manifest.
+    live; returns the manifest. If room is short, kept history is given up.
     """
     done = list(acks)
     manifest = _manifest(intent, done, now)
@@ -43,9 +46,7 @@ def commit(
         if rules.fence:
             check_fence(t, lease)
         head = read_head(t)
-        open_intent = layout.INTENT.get(t)
-        is_open = open_intent is not None and Intent.from_bytes(open_intent).id == intent.id
-        if rules.one_intent and not is_open:
+        if rules.one_intent and not _is_open(t, intent):
             raise LeaseLost(f"epoch {intent.epoch} is no longer open")
         layout.HEAD.put(t, replace(head, epoch=intent.epoch, vector=intent.high))
         layout.COMMITS.put(t, intent.epoch, manifest)
@@ -55,11 +56,17 @@ def commit(
         if intent.repair is not None:
             layout.REPAIRS.delete(t, intent.repair)
         _advance(t, intent, done)
+        note_commit(t, intent.epoch, intent.high, now)
         if rules.floor_first:
-            _raise_floor(t, intent.epoch, history, now)
+            _raise_floor(t, intent.epoch, history, now, short)
 
     store.catalog.transact(body)
     return manifest
+
+
+def _is_open(t: CatalogTransaction, intent: Intent) -> bool:
+    found = layout.INTENT.get(t)
+    return found is not None and Intent.from_bytes(found).id == intent.id
 
 
 def raise_floor(store: Store, lease: Lease, now: float) -> None:
@@ -72,16 +79,22 @@ def raise_floor(store: Store, lease: Lease, now: float) -> None:
     store.catalog.transact(body)
 
 
-def _raise_floor(t: CatalogTransaction, epoch: Epoch, history: int, now: float) -> None:
-    """Allow history to be removed, all but so many epochs, as far as no reader holds it.
+def _raise_floor(
+    t: CatalogTransaction, epoch: Epoch, history: int, now: float, short: bool = False
+) -> None:
+    """Allow history to be removed, all but so many epochs and what is kept for readers of the past,
+    as far as no reader holds it.
 
-    In steps of as many epochs, because to remove it is a transaction in every slot. Pins are
-    written in transactions of the same catalog, so none can be overlooked.
+    In steps of as many epochs, because to remove it is a transaction in every slot, which looks at
+    all that stay. Pins are written in transactions of the same catalog, so none can be overlooked.
     """
-    pin = oldest_pin_in(t, now)
+    pin, floor = oldest_pin_in(t, now), read_floor(t)
     allowed = epoch - history if pin is None else min(epoch - history, pin.epoch)
-    if allowed >= read_floor(t) + max(history, 1):
+    if not short:
+        allowed = min(allowed, held_by_history(t, epoch, now))
+    if allowed >= floor + max(history, (epoch - allowed) // _STEP, 1):
         layout.FLOORS.put(t, allowed)
+        forget_commits(t, floor, allowed)
 
 
 def _advance(t: CatalogTransaction, intent: Intent, acks: list[Ack]) -> None:

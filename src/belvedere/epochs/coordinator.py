@@ -17,10 +17,13 @@ import time
 import uuid
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol
 
+from belvedere.catalog import layout
+from belvedere.catalog.head import Head
+from belvedere.catalog.history import rows_kept
 from belvedere.catalog.pins import oldest_pin
 from belvedere.catalog.state import read_floor, read_head
 from belvedere.epochs.adoption import adopt_tables
@@ -39,6 +42,7 @@ from belvedere.stores.base import Store
 from belvedere.types import Epoch, Vector
 
 _TRIM_BYTES = 256 << 20  # of growth after which the log is trimmed, however few operations it has
+_ROOM = 0.75  # of what base rows and log may take; beyond, no history is kept for readers
 _CLEANING = 0.2  # seconds after an epoch for removing what was dropped
 # of one epoch by one coordinator; a late attempt of another one can make a few of them abort
 _ATTEMPTS = 20
@@ -84,7 +88,7 @@ class Coordinator:
     _used: int = 0  # bytes of base tables and log when it was trimmed
 
     def __post_init__(self) -> None:
-        self._chooser = Chooser(self.store, self.settings)
+        self._chooser = Chooser(self.store, self.settings, self.rules)
 
     def acquire(self) -> bool:
         """Take the lease; False while another coordinator is alive."""
@@ -104,14 +108,15 @@ class Coordinator:
         `decide` may choose what it does.
         """
         lease = self._held()
-        if self.store.foreign is not None:
+        if adopted := self.store.catalog.read(layout.ADOPTIONS.all):
             with _Heartbeat(self.store, lease, self.now):
-                adopt_tables(self.store, lease, self.runner)
+                adopt_tables(self.store, lease, self.runner, adopted)
         choose = decide or partial(self._chooser.choose, limit=limit)
         began = time.perf_counter()
         intent = begin(self.store, lease, choose, self.rules, self.now())
         if intent is None:
             self._clean(lease)
+            self._stay(lease)
             return None
         chosen = time.perf_counter()
         with _Heartbeat(self.store, lease, self.now):
@@ -130,9 +135,8 @@ class Coordinator:
         return _report(intent, manifest, time.perf_counter() - began, stages)
 
     def _commit(self, lease: Lease, intent: Intent, acks: list[Ack]) -> dict[str, Any]:
-        manifest = commit(
-            self.store, lease, intent, acks, self.rules, self.now(), self.settings.history
-        )
+        rules, history, is_short = self.rules, self.settings.history, self._is_short()
+        manifest = commit(self.store, lease, intent, acks, rules, self.now(), history, is_short)
         if self.recording is not None:
             self.recording()
         return manifest
@@ -149,8 +153,14 @@ class Coordinator:
             raise_floor(self.store, lease, self.now())
             head, floor = self.store.catalog.read(lambda t: (read_head(t), read_floor(t)))
             self.store.state.collect(floor)
-            pinned = oldest_pin(self.store, self.now())
-            self._trim_to(head.vector if pinned is None else pinned.vector)
+            self._trim_to(self._held_rows(head))
+
+    def _stay(self, lease: Lease) -> None:
+        """A coordinator without work is alive too, and keeps its lease."""
+        now = self.now()
+        if now > lease.expires - LEASE_SECONDS / 2:
+            renew(self.store, lease, now)
+            self.lease = replace(lease, expires=now + LEASE_SECONDS)
 
     def beating(self) -> AbstractContextManager[None]:
         """Keep the lease during something long between epochs."""
@@ -195,8 +205,22 @@ class Coordinator:
         if floor > self._collected:
             self.store.state.collect(floor)
             self._collected = floor
+        self._trim(self._held_rows(head))
+
+    def _held_rows(self, head: Head) -> Vector:
+        """The log behind this vector is for readers: pins, and those of kept epochs while there is
+        room.
+        """
         pinned = oldest_pin(self.store, self.now())
-        self._trim(head.vector if pinned is None else pinned.vector)
+        held = head.vector if pinned is None else pinned.vector
+        return held if self._is_short() else held.lowest(rows_kept(self.store, head, self.now()))
+
+    def _is_short(self) -> bool:
+        """Whether room is so short that kept history has to go; base rows and log are looked at,
+        which is where most of it is.
+        """
+        used, most = self.store.base.room()
+        return used > most * _ROOM
 
     def _remove(self, tables: list[int]) -> None:
         """What dropped views and tables left, a little of it after each epoch, so that the next one

@@ -8,10 +8,13 @@ import re
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 from belvedere.catalog.state import committed
 from belvedere.epochs.coordinator import Coordinator, EpochReport
+from belvedere.epochs.standby import Standby, Takeover
 from belvedere.errors import BelvedereError, LeaseLost, PipelineError, Stale, Timeout
 from belvedere.stores.base import Store
 from belvedere.types import Position, Vector
@@ -20,6 +23,7 @@ from belvedere.waiting import check_seconds, wait_until
 _log = logging.getLogger("belvedere")
 IDLE = 0.005  # how often a pipeline without work looks for new operations
 _UNITS = {"millisecond": 0.001, "ms": 0.001, "second": 1.0, "minute": 60.0, "hour": 3600.0}
+STARTING, IDLING = "starting", "waiting for operations"
 AWAITING_LEASE = "waiting for another coordinator to end"
 HOLDER_DEADLINE = 60.0  # a process that keeps a store's write lock for longer is ended (rule R10)
 
@@ -52,16 +56,36 @@ def interval(trigger: str | float | None) -> str | float | None:
     return seconds
 
 
+class Beside(Protocol):
+    """What runs beside epochs: sources are followed."""
+
+    def tend(self) -> None:
+        """Called between epochs, often."""
+
+    def stop(self) -> None: ...
+
+
 class Pipeline:
     """The handle that `start()` returns; as of Structured Streaming's queries, with epochs for
     batches.
     """
 
-    def __init__(self, coordinator: Coordinator, trigger: str | float | None = None) -> None:
+    def __init__(
+        self,
+        coordinator: Coordinator,
+        trigger: str | float | None = None,
+        beside: Beside | None = None,
+        has_arrived: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """`has_arrived`: whether what was there at the beginning is in the log, for
+        "available_now".
+        """
         self._coordinator, self._trigger = coordinator, interval(trigger)
+        self._beside, self._has_arrived = beside, has_arrived
         self._stop, self._done = threading.Event(), threading.Event()
         self._progress: deque[EpochReport] = deque(maxlen=100)
-        self._message = "starting"
+        self._message = STARTING
+        self.takeover: Takeover | None = None  # from whom the lease was taken, if it was waited for
         self._process = os.getpid()
         self._error: BaseException | None = None
         self._checked = 0.0
@@ -160,6 +184,9 @@ class Pipeline:
         while not self._stop.is_set():
             if self._coordinator.lease is None and not self._acquired():
                 return
+            if self._beside is not None:
+                self._beside.tend()
+            is_all = self._has_arrived()  # before the epoch that takes it
             try:
                 report = self._coordinator.step()
             except (LeaseLost, Stale):
@@ -171,10 +198,10 @@ class Pipeline:
                     f"epoch {report.epoch}: {report.operations} operations in"
                     f" {report.seconds:.3f} s"
                 )
-            elif self._trigger == "available_now":
+            elif self._trigger == "available_now" and is_all:
                 return
             else:
-                self._message = "waiting for operations"
+                self._message = IDLING
                 self._look_after_store()
             pause = self._trigger if isinstance(self._trigger, float | int) else 0.0
             pause = max(pause, IDLE) if report is None else pause
@@ -184,7 +211,8 @@ class Pipeline:
     def _acquired(self) -> bool:
         if not self._coordinator.acquire():
             self._message = AWAITING_LEASE
-            if not wait_until(lambda: self._coordinator.acquire() or None, None, self._stop):
+            self.takeover = wait_until(Standby(self._coordinator).look, None, self._stop)
+            if self.takeover is None:
                 return False
         self._message = "running epochs"
         return True
@@ -197,6 +225,8 @@ class Pipeline:
             _log.warning("%s: %s", self._store.url, done)
 
     def _end(self) -> None:
+        if self._beside is not None:
+            self._beside.stop()
         self._message = "stopped" if self._error is None else f"failed: {self._error}"
         try:
             self._coordinator.release()

@@ -31,15 +31,18 @@ class Lease:
             return False
         return self.host != socket.gethostname() or start_time(self.pid) == self.started
 
+    def __str__(self) -> str:
+        return f"{self.host} pid {self.pid}"
+
 
 @decodes("the lease")
-def _read(t: CatalogTransaction) -> Lease | None:
+def read_lease(t: CatalogTransaction) -> Lease | None:
     stored = layout.LEASE.get(t)
     return None if stored is None else Lease(**stored)
 
 
 def _fence(t: CatalogTransaction) -> int:
-    lease = _read(t)
+    lease = read_lease(t)
     return 0 if lease is None else lease.fence
 
 
@@ -47,7 +50,7 @@ def take_lease(store: Store, owner: str, now: Callable[[], float] = time.time) -
     """The lease, or None while another coordinator is alive."""
 
     def body(t: CatalogTransaction) -> Lease | None:
-        old = _read(t) or Lease(0, "", "", 0, 0, 0.0)
+        old = read_lease(t) or Lease(0, "", "", 0, 0, 0.0)
         if old.owner != owner and old.alive(now()):
             return None
         pid = os.getpid()
@@ -62,7 +65,7 @@ def take_lease(store: Store, owner: str, now: Callable[[], float] = time.time) -
 
 def holder(store: Store, now: float) -> Lease | None:
     """The coordinator that is alive now."""
-    lease = store.catalog.read(_read)
+    lease = store.catalog.read(read_lease)
     return lease if lease is not None and lease.alive(now) else None
 
 
@@ -86,7 +89,7 @@ def clear(store: Store) -> None:
     """Nobody has the lease: the store is a copy, and its coordinator is not here."""
 
     def body(t: CatalogTransaction) -> None:
-        lease = _read(t)
+        lease = read_lease(t)
         if lease is not None:
             layout.LEASE.put(t, asdict(replace(lease, owner="", expires=0.0)))
 

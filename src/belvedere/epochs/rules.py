@@ -15,3 +15,5 @@ class Rules:
     # R3: the floor is raised, and seen by all, before history below it is removed
     floor_first: bool = True
     watermark: bool = True  # R7: a loading view sees changes up to its watermark only
+    # while a complete view is live, an epoch has one transaction
+    one_by_one: bool = True

@@ -170,6 +170,28 @@ class Arrange(Origin, ViewTable):
             data = [*(column.take(at) for column in self.keys.decode(keys)), *rows.rest]
             yield self._table(data, pa.array(np.ones(len(rows), np.int64)), rows.ids, keys.take(at))
 
+    def under(
+        self, shard: Shard, keys: pa.BinaryArray, first: int | None = None
+    ) -> Iterator[pa.Table]:
+        keys = keys.take(pa.array(stable_order(keys)))
+        every = np.arange(len(keys))
+        for found in self.records(shard, keys, every, limit=first):
+            rows = self.decode(keys, found)
+            at = pa.array(rows.place)
+            data = [*(column.take(at) for column in self.keys.decode(keys)), *rows.rest]
+            yield self._table(data, pa.array(np.ones(len(rows), np.int64)), rows.ids, keys.take(at))
+
+    names_rows = True
+
+    def leads(self) -> tuple[int, ...]:
+        return tuple(range(self.key))
+
+    def identities(
+        self, shard: Shard, prefixes: pa.BinaryArray, parts: Sequence[int]
+    ) -> Iterator[pa.BinaryArray]:
+        for rows in self.under(shard, prefixes):
+            yield rows.column("_id").combine_chunks()
+
     # ------------------------------------------------------------ what operators above read
 
     def stretches(

@@ -32,6 +32,7 @@ from typing import ClassVar, Literal, Self, TypeAlias
 
 from belvedere.encoding.arrays import Ints
 from belvedere.libraries import pa
+from belvedere.operators.lineage import EVERYTHING, Below, Gap, Pieces, Wanted
 from belvedere.stores.base import Shard, TableId
 from belvedere.types import SqlType
 
@@ -179,11 +180,49 @@ class Operator(ABC):
     def identify(self, inputs: Sequence[Identity]) -> Identity:
         """What identifies a row that it emits, given what does so for its ports."""
 
+    # ------------------------------------------------------------ of which rows its rows are made
+    # (`operators.lineage`); one that says nothing of it is made of all rows of its inputs
+
+    @property
+    def grows(self) -> bool:
+        """Whether more rows of its inputs never take a row from its result."""
+        return False
+
+    def sought(self, wanted: Wanted) -> tuple[Wanted | None, ...]:
+        """Per port: a condition such that, of every wanted row of the result, a row of the port
+        with the same state key (of a stateless operator, the row itself) satisfies it; None if
+        the port does not tell. Ports that are left out are not restricted.
+        """
+        return ()
+
+    def needs(self, wanted: Wanted, below: Below) -> tuple[Wanted, ...]:
+        """Per port: rows that are enough to have all wanted rows of the result, and no other; more
+        rows of the inputs do not change that.
+        """
+        said = self.sought(wanted)
+        return (*(each or EVERYTHING for each in said), *[EVERYTHING] * (below.ports - len(said)))
+
+    def made_of(self, made: Pieces, below: Below) -> tuple[Pieces, ...]:
+        """Per port: the rows of which rows of the result are made."""
+        below.note(f"{type(self).__name__} does not say of which rows its rows are made: all count")
+        needed = self.needs(EVERYTHING, below)
+        return tuple(Pieces.undecided(below.find(port, all_)) for port, all_ in enumerate(needed))
+
+    def why_not(self, wanted: Wanted, below: Below) -> Gap:
+        """What is missing if no row of the result is wanted."""
+        return Gap(f"{type(self).__name__} emits no such row, and does not say why")
+
 
 class Stateless(Operator):
     """Maps changes to changes, each row by itself."""
 
     __slots__ = ()
+
+    def passed_on(self) -> tuple[int, ...] | None:
+        """Of each column that it emits the input column that it is, or -1. None unless it emits all
+        rows of its input, whatever is in them.
+        """
+        return None
 
     @abstractmethod
     def apply(self, changes: pa.Table) -> Applied:
@@ -250,6 +289,36 @@ class ViewTable(Stateful):
     def value_columns(self) -> tuple[int, ...]:
         """The numbers of the columns that the value of a record holds, in order."""
 
+    # whether a record has the identity of its row
+    names_rows: ClassVar[bool] = False
+
+    def leads(self) -> tuple[int, ...]:
+        """Columns of its input with which its records begin, if there is one for each row."""
+        return ()
+
+    def identities(
+        self, shard: Shard, prefixes: pa.BinaryArray, parts: Sequence[int]
+    ) -> Iterator[pa.BinaryArray]:
+        """Of the rows whose records begin so. `parts` are the key columns that make up an identity,
+        where a record has none.
+        """
+        return iter(())
+
+    # its rows are those of its input
+
+    @property
+    def grows(self) -> bool:
+        return True
+
+    def sought(self, wanted: Wanted) -> tuple[Wanted | None, ...]:
+        return (wanted,)
+
+    def made_of(self, made: Pieces, below: Below) -> tuple[Pieces, ...]:
+        return (made,)
+
+    def why_not(self, wanted: Wanted, below: Below) -> Gap:
+        return Gap("", 0, wanted)
+
 
 class Origin(Stateful):
     """Its consumers may come later, and are then loaded from its state."""
@@ -269,6 +338,13 @@ class Origin(Stateful):
         """All rows of its result as of e-1 with low <= state key < high, as insertions, in
         batches.
         """
+
+    def under(
+        self, shard: Shard, keys: pa.BinaryArray, first: int | None = None
+    ) -> Iterator[pa.Table]:
+        """The same under some state keys; of each key the first rows may do, so many of them."""
+        for key in keys.to_pylist():
+            yield from self.output(shard, key, key + b"\xff")
 
 
 class Derived(Origin):

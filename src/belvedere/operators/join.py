@@ -29,6 +29,7 @@ from dataclasses import dataclass, replace
 from belvedere.encoding.arrays import Ints, Mask
 from belvedere.encoding.order import order_by
 from belvedere.libraries import np, pa
+from belvedere.operators import partners
 from belvedere.operators.arrange import Arrange, arranged
 from belvedere.operators.base import (
     ID,
@@ -43,6 +44,7 @@ from belvedere.operators.base import (
     column_of,
 )
 from belvedere.operators.grouping import group
+from belvedere.operators.lineage import Below, Gap, Pieces, Wanted
 from belvedere.operators.matching import IDENTIFYING, PRESERVED, JoinIdentity, JoinKind, Matching
 from belvedere.operators.pairs import Index
 from belvedere.operators.rows import Gone, Rows
@@ -128,6 +130,27 @@ class Join(Derived):
             if column.null_count and not safe:
                 able &= column.is_valid().to_numpy(zero_copy_only=False)
         return able
+
+    # ------------------------------------------------------------ of which rows its rows are made
+    # (`operators.partners` has what is longer than a line)
+
+    @property
+    def grows(self) -> bool:
+        return self.kind in ("inner", "semi")
+
+    def sought(self, wanted: Wanted) -> tuple[Wanted | None, ...]:
+        return partners.sought(self, wanted)
+
+    def needs(self, wanted: Wanted, below: Below) -> tuple[Wanted, ...]:
+        return partners.needs(self, wanted, below)
+
+    def made_of(self, made: Pieces, below: Below) -> tuple[Pieces, ...]:
+        return partners.made_of(self, made, below)
+
+    def why_not(self, wanted: Wanted, below: Below) -> Gap:
+        return partners.why_not(self, wanted, below)
+
+    # ------------------------------------------------------------ what it does
 
     def prepare(self, port: int, changes: pa.Table) -> tuple[pa.Table, ...]:
         return (changes,)  # an arrangement has put the state key in already

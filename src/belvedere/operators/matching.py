@@ -54,10 +54,16 @@ def join_kind(word: str) -> JoinKind:
 class Matching:
     """Some keys, numbered: what can match, and the changes that matches become."""
 
-    def __init__(self, join: Join, shard: Shard, keys: pa.BinaryArray) -> None:
-        self.join, self.shard, self.keys = join, shard, keys
+    def __init__(self, join: Join, shard: Shard | None, keys: pa.BinaryArray) -> None:
+        self.join, self._shard, self.keys = join, shard, keys
         self.columns = join.left.keys.decode(keys)
         self.matchable = join.able_to_match(self.columns, len(keys))
+
+    @property
+    def shard(self) -> Shard:
+        """Where the inputs keep their rows; who matches rows that he has already gives none."""
+        assert self._shard is not None
+        return self._shard
 
     def pairs(
         self, side: Side, rows: Rows, others: Rows, index: Index
@@ -106,11 +112,12 @@ class Matching:
             )
         weight = pa.array(np.broadcast_to(np.asarray(weights, np.int64), len(there)))
         return pa.table(
-            [*data, weight, self._ids(left, right, len(there))],
+            [*data, weight, self.ids(left, right, len(there))],
             names=[*columns(len(data)), WEIGHT, ID],
         )
 
-    def _ids(self, left: Rows | None, right: Rows | None, count: int) -> pa.BinaryArray:
+    def ids(self, left: Rows | None, right: Rows | None, count: int) -> pa.BinaryArray:
+        """The identities of pairs, row by row; a side that is missing has None."""
         pieces: list[pa.Array | bytes] = []
         for side in IDENTIFYING[self.join.identity]:
             rows = (left, right)[side]

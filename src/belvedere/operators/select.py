@@ -36,6 +36,7 @@ from belvedere.operators.base import (
     columns,
 )
 from belvedere.operators.errors import error_rows, error_state
+from belvedere.operators.lineage import Below, Gap, Pieces, Wanted
 from belvedere.stores.base import TableId
 from belvedere.types import SqlType
 
@@ -88,6 +89,11 @@ class Select(Stateless):
     # of a branch of UNION ALL: a byte before the identity, so that branches stay apart
     tag: int = -1
     longest_key: int = field(default=SHORT_KEY, metadata=CAME_LATER)
+
+    def passed_on(self) -> tuple[int, ...] | None:
+        if self.condition is not None or self.tag >= 0 or self.error_table():
+            return None
+        return tuple(e.column for e in self.outputs)
 
     @property
     def expressions(self) -> tuple[Expression, ...]:
@@ -181,6 +187,53 @@ class Select(Stateless):
         for key in self.keys:
             table = self._without_long_keys(table, key, failures)
         return table, pa.concat_tables(failures) if failures else None
+
+    # ------------------------------------------------------------ of which rows its rows are made
+
+    @property
+    def _passed(self) -> dict[int, int]:
+        """The outputs that are only passed on, and which column of the input each is."""
+        return {i: e.column for i, e in enumerate(self.outputs) if not e.computed}
+
+    @property
+    def grows(self) -> bool:
+        return True
+
+    def sought(self, wanted: Wanted) -> tuple[Wanted | None, ...]:
+        """Values that are computed do not say what they were computed of."""
+        ids = None if wanted.ids is None else self._ids_below(wanted.ids)
+        return (replace(wanted.among(self._passed), ids=ids),)
+
+    def made_of(self, made: Pieces, below: Below) -> tuple[Pieces, ...]:
+        if self.tag >= 0:
+            made = made.where(pc.starts_with(made.ids, bytes([self.tag])).to_numpy(False))
+        types = [self.outputs[i].type for i in self._passed]
+        (wanted,) = self.sought(Wanted.like(made.rows, [*self._passed], types, ids=True))
+        assert wanted is not None  # a Select says it of its one port
+        found = below.find(0, wanted)
+        deciding = Wanted(ids=self._ids_below(made.ids.filter(pa.array(made.decides))))
+        matters = frozenset(self._passed[i] for i in made.matters if i in self._passed)
+        return (Pieces(found, deciding.holds(found), matters),)
+
+    def why_not(self, wanted: Wanted, below: Below) -> Gap:
+        (sought,) = self.sought(wanted)
+        assert sought is not None  # a Select says it of its one port
+        rows = below.find(0, sought)
+        if not rows.num_rows:
+            return Gap("", 0, sought)
+        weight = pa.array(np.ones(rows.num_rows, np.int64))
+        passing, _ = self.apply(rows.append_column(WEIGHT, weight))
+        if not passing.num_rows and self.condition is not None:
+            return Gap(f"{self.condition.text} is not true of it", 0, rows=rows)
+        computed = [i for i in wanted.columns if self.outputs[i].computed]
+        texts = ", ".join(self.outputs[i].text for i in computed)
+        return Gap(f"{texts or 'the row'} has another value", 0, rows=rows)
+
+    def _ids_below(self, ids: pa.BinaryArray) -> pa.BinaryArray:
+        """Identities of the input; of a branch of UNION ALL only those that are of this one."""
+        if self.tag < 0:
+            return ids
+        return pc.binary_slice(ids.filter(pc.starts_with(ids, bytes([self.tag]))), 1, _END)
 
     # ------------------------------------------------------------ keys that a store cannot take
 

@@ -37,12 +37,14 @@ from belvedere.operators.base import (
     columns,
 )
 from belvedere.operators.grouping import group, group_count
+from belvedere.operators.lineage import Below, Gap, Pieces, Wanted, times_of
 from belvedere.operators.sides import LEFT, RIGHT
 from belvedere.stores.base import Shard, TableId, Write
 from belvedere.types import BIGINT, SqlType
 
 SetKind = Literal["intersect", "except"]
 _NOTHING = bytes(16)
+_COPY = 8  # bytes of the number of a copy
 
 
 def set_kind(word: str) -> SetKind:
@@ -109,6 +111,56 @@ class SetOperation(Origin):
         for keys, values in shard.scan_batches(self.table, low, high):
             present = self._present(counts_of_sides(values))
             yield from self._copies(keys, np.zeros_like(present), present)
+
+    # ------------------------------------------------------------ of which rows its rows are made
+
+    @property
+    def grows(self) -> bool:
+        return self.kind == "intersect"
+
+    def sought(self, wanted: Wanted) -> tuple[Wanted | None, ...]:
+        rows = self._without_copies(wanted)
+        return rows, rows if self.kind == "intersect" else None
+
+    def needs(self, wanted: Wanted, below: Below) -> tuple[Wanted, ...]:
+        rows = self._without_copies(wanted)
+        return rows, rows
+
+    def made_of(self, made: Pieces, below: Below) -> tuple[Pieces, ...]:
+        """All equal rows of both sides: with `ALL` their numbers count, and of EXCEPT without it
+        the right side has none.
+        """
+        equal = Wanted.like(made.rows, range(len(self.types)), self.types)
+        deciding = made.ids.filter(pa.array(made.decides))
+        return tuple(self._side(below.find(port, equal), deciding) for port in (LEFT, RIGHT))
+
+    def why_not(self, wanted: Wanted, below: Below) -> Gap:
+        rows = self._without_copies(wanted)
+        found = [below.find(port, rows) for port in (LEFT, RIGHT)]
+        word = self.kind.upper()
+        for port, side in ((LEFT, "left"), (RIGHT, "right")):
+            if not found[port].num_rows and (port == LEFT or self.kind == "intersect"):
+                return Gap(f"the {side} side of {word} has no such row", port, rows)
+        if self.kind == "intersect":
+            return Gap(f"no row is on both sides of {word}", LEFT, rows=found[LEFT])
+        return Gap(f"the right side of {word} takes it away", RIGHT, rows=found[RIGHT])
+
+    def _side(self, rows: pa.Table, deciding: pa.BinaryArray) -> Pieces:
+        """Without `ALL` a row decides if no other row of its side is equal."""
+        keys = self.state_key(rows)
+        alone = times_of(keys) == 1 if len(keys) and not self.all else np.zeros(len(keys), bool)
+        decides = alone & np.asarray(pc.is_in(keys, value_set=deciding).to_numpy(False), bool)
+        return Pieces(rows, decides)
+
+    def _without_copies(self, wanted: Wanted) -> Wanted:
+        """What is said of identities, said of all columns."""
+        if wanted.ids is None or wanted.nothing:
+            return wanted
+        end = -_COPY if self.all else None
+        keys = pa.array([key[:end] for key in wanted.ids.to_pylist()], pa.binary()).unique()
+        return Wanted.of(range(len(self.types)), self.types, KeyCodec(self.types).decode(keys))
+
+    # ------------------------------------------------------------ what it emits
 
     def _present(self, counts: Ints) -> Ints:
         """How many copies of each row the result has."""

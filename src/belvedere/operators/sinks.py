@@ -48,6 +48,19 @@ class KeyedSink(ViewTable):
     value: tuple[int, ...]
     by_id: bool = False
 
+    def leads(self) -> tuple[int, ...]:
+        return self.key
+
+    def identities(
+        self, shard: Shard, prefixes: pa.BinaryArray, parts: Sequence[int]
+    ) -> Iterator[pa.BinaryArray]:
+        kinds = tuple(self.types[i] for i in self.key)
+        record = KeyCodec(kinds, normalize=False)
+        identity = KeyCodec(tuple(kinds[i] for i in parts), normalize=False)
+        for _, records, _ in shard.scan_prefixes(self.table, prefixes):
+            columns = record.decode(records)
+            yield identity.encode([columns[i] for i in parts])
+
     def tables(self) -> tuple[StateTable, ...]:
         key, value = (tuple(self.types[i] for i in part) for part in (self.key, self.value))
         return (StateTable(self.table, "rows", key, value),)

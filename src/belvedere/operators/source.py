@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from belvedere.operators.base import Identity, NewId, Operator, StateTable, Wording
+from belvedere.operators.lineage import Below, Gap, Pieces, Wanted
 from belvedere.stores.base import TableId
 from belvedere.types import SqlType
 
@@ -37,3 +38,19 @@ class Source(Operator):
 
     def identify(self, inputs: Sequence[Identity]) -> Identity:
         return inputs[0]
+
+    # its rows are those of the base table: here every explanation ends
+
+    @property
+    def grows(self) -> bool:
+        return True
+
+    def sought(self, wanted: Wanted) -> tuple[Wanted | None, ...]:
+        return (wanted,)
+
+    def made_of(self, made: Pieces, below: Below) -> tuple[Pieces, ...]:
+        return ()
+
+    def why_not(self, wanted: Wanted, below: Below) -> Gap:
+        said = wanted.text(below.names(0))
+        return Gap(f"no row with {said}" if said else "there are no rows")

@@ -15,8 +15,9 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from belvedere.encoding import KeyCodec
 from belvedere.encoding.arrays import BATCH, Ints, Mask
-from belvedere.encoding.order import order_by, stable_order
+from belvedere.encoding.order import order_by, run_starts, stable_order
 from belvedere.libraries import np, pa, pc
 from belvedere.operators.arrange import Arrange, arranged
 from belvedere.operators.base import (
@@ -33,6 +34,7 @@ from belvedere.operators.base import (
     columns,
 )
 from belvedere.operators.grouping import group
+from belvedere.operators.lineage import Below, Gap, Pieces, Wanted
 from belvedere.operators.rows import Rows
 from belvedere.stores.base import Shard
 from belvedere.types import INT, SqlType
@@ -179,6 +181,96 @@ class TopK(Derived):
             if seen >= self.limit:
                 return last + b"\xff"
         return None
+
+    # ------------------------------------------------------------ of which rows its rows are made
+
+    def sought(self, wanted: Wanted) -> tuple[Wanted | None, ...]:
+        return (wanted.among({i: i for i in range(len(self.rows.types))}, ids=True),)
+
+    def needs(self, wanted: Wanted, below: Below) -> tuple[Wanted, ...]:
+        """All of each group of which a row is wanted: others of it may be before that row."""
+        if wanted.keys(self.rows.key) is not None:
+            return (wanted.only(range(self.rows.key)),)
+        (sought,) = self.sought(wanted)
+        assert sought is not None
+        return (self._groups(below.find(0, sought)),)
+
+    def made_of(self, made: Pieces, below: Below) -> tuple[Pieces, ...]:
+        """The row itself, and if it is numbered all rows before it.
+
+        When one goes the others move up, so the next row takes a place: a row decides if that one
+        differs, or is not there.
+        """
+        line = below.find(0, self._groups(made.rows), first=self.limit + 1)
+        place = self._places(line)
+        wanted, deciding = Wanted(ids=made.ids).holds(line), made.deciding(line)
+        rank = len(self.rows.types)
+        replaced = deciding & self._differs_from_next(line, place, made.matters - {rank})
+        if not self.rank:
+            return (Pieces(line.filter(pa.array(wanted)), replaced[wanted]),)
+        return (self._with_those_before(line, wanted, replaced, rank in made.matters),)
+
+    def _with_those_before(
+        self, line: pa.Table, wanted: Mask, replaced: Mask, shows_place: bool
+    ) -> Pieces:
+        """Numbered rows and all before them: these decide too, if the view shows the place and one
+        row of the group is wanted.
+        """
+        place = self._places(line)
+        _, codes = group(self._keys(line))
+        last = np.zeros(int(codes.max(initial=0)) + 1, np.int64)
+        np.maximum.at(last, codes[wanted], place[wanted])
+        before = place <= last[codes]
+        decides = replaced
+        if shows_place and np.bincount(codes[wanted]).max(initial=0) == 1:
+            moved = np.bincount(codes, replaced, len(last)) > 0
+            decides = replaced | (before & moved[codes])
+        return Pieces(line.filter(pa.array(before)), decides[before])
+
+    def why_not(self, wanted: Wanted, below: Below) -> Gap:
+        (sought,) = self.sought(wanted)
+        assert sought is not None
+        rows = below.find(0, sought)
+        if not rows.num_rows:
+            return Gap("", 0, sought)
+        line = below.find(0, self._groups(rows.slice(0, 1)))
+        place = self._places(line)[Wanted(ids=column_of(rows, ID)).holds(line)]
+        best = int(place.min())
+        where = " of its group" if self.rows.key else ""
+        if best > self.limit:
+            text = f"it stands at place {best}{where}, and only the first {self.limit} are taken"
+        else:
+            text = f"it stands at place {best}{where}"
+        return Gap(text, 0, rows=rows)
+
+    def _groups(self, rows: pa.Table) -> Wanted:
+        return Wanted.like(rows, range(self.rows.key), self.rows.types[: self.rows.key])
+
+    def _keys(self, rows: pa.Table) -> pa.BinaryArray:
+        columns = [rows.column(f"c{i}") for i in range(self.rows.key)]
+        return self.rows.keys.encode(columns, rows.num_rows)
+
+    def _places(self, line: pa.Table) -> Ints:
+        """The place of each row in its group; the rows of a group stand together, in order."""
+        starts = np.flatnonzero(run_starts(self._keys(line)))
+        sizes = np.diff(np.append(starts, line.num_rows))
+        return np.asarray(np.arange(line.num_rows) - np.repeat(starts, sizes) + 1)
+
+    def _differs_from_next(self, line: pa.Table, place: Ints, matters: frozenset[int]) -> Mask:
+        """Whether what comes when a row goes differs from it in a column that matters, or nothing
+        comes: with a rank the next row, else the first one that was not taken.
+        """
+        ends = np.flatnonzero(np.append(place[1:] == 1, True)) if len(place) else place
+        last = np.repeat(ends, place[ends])
+        at = np.arange(len(place))
+        comes = np.minimum(at + 1, last) if self.rank else last
+        differs = comes == at if self.rank else place[last] <= self.limit
+        for i in matters:
+            column = KeyCodec((self.rows.types[i],)).encode([line.column(f"c{i}")])
+            differs = differs | pc.not_equal(column, column.take(pa.array(comes))).to_numpy(False)
+        return np.asarray(differs, bool)
+
+    # ------------------------------------------------------------ what moves
 
     def _moved(
         self, shard: Shard, keys: pa.BinaryArray, changes: pa.Table, codes: Ints

@@ -7,7 +7,7 @@ delta view has the rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
 from belvedere.catalog.definitions import TableDefinition
@@ -38,6 +38,22 @@ def decode_rows(schema: Schema, keys: pa.BinaryArray, values: pa.BinaryArray) ->
         zip((c.name for c in schema.value_columns), row_codec.decode(values), strict=True)
     )
     return [found[name] for name in schema.names]
+
+
+def decode_columns(
+    schema: Schema, keys: pa.BinaryArray, values: pa.BinaryArray, numbers: Sequence[int]
+) -> list[pa.Array]:
+    """Some columns, by their numbers in the schema."""
+    key_codec, row_codec = codecs(schema)
+    names = [schema.names[i] for i in numbers]
+    found: dict[str, pa.Array] = {}
+    if not set(names).isdisjoint(schema.key):
+        found |= zip(schema.key, key_codec.decode(keys), strict=True)
+    rest = [(i, c.name) for i, c in enumerate(schema.value_columns) if c.name in names]
+    if rest:
+        data = row_codec.decode(values, only=[i for i, _ in rest])
+        found |= zip((name for _, name in rest), data, strict=True)
+    return [found[name] for name in names]
 
 
 def rows_as_of(
@@ -134,17 +150,17 @@ def rows_at(
     """Rows of a base table at a committed cut that the caller holds; of keys in some ranges, and
     perhaps a few others that were written since.
     """
-    for keys, values in _records_at(store, table, epoch, vector, ranges, size):
+    for keys, values in records_at(store, table, epoch, vector, ranges, size):
         yield pa.table(decode_rows(table.schema, keys, values), schema=table.schema.arrow)
 
 
-def _records_at(
+def records_at(
     store: Store,
     table: TableDefinition,
     epoch: Epoch,
     vector: Vector,
     ranges: Ranges,
-    size: int,
+    size: int = LARGEST,
 ) -> Iterator[tuple[pa.Array, pa.Array]]:
     if table.delta:
         yield from _delta_rows(store, table, epoch, ranges, size)

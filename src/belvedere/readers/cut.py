@@ -10,19 +10,27 @@ a pin.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
-from belvedere.catalog.definitions import LIVE, ViewDefinition
+from belvedere.catalog.definitions import LIVE, TableDefinition, ViewDefinition
 from belvedere.catalog.head import epoch_and_version
+from belvedere.catalog.history import AsOf, gone, oldest_readable
 from belvedere.catalog.layout import HEAD
 from belvedere.catalog.pins import pinned
 from belvedere.catalog.state import CatalogState, read_state
 from belvedere.encoding import prefix_range, slot_of
 from belvedere.encoding.ranges import Ranges
-from belvedere.errors import CatalogError, Damaged, Stale, ViewInError, ViewNotReady
+from belvedere.errors import (
+    CatalogError,
+    Damaged,
+    HistoryGone,
+    Stale,
+    ViewInError,
+    ViewNotReady,
+)
 from belvedere.libraries import pa, pc
 from belvedere.readers.ranges import LARGEST, Place, by_slot, read_ranges
 from belvedere.readers.rows import ViewRows, in_view
@@ -123,12 +131,20 @@ class Cut:
         for keys, values in self._under(view, shape, prefix, None):
             yield from shape.decode_parts(keys, values)
 
-    def read(self, view: ViewDefinition, ranges: Ranges, size: int = LARGEST) -> Iterator[pa.Table]:
+    def read(
+        self,
+        view: ViewDefinition,
+        ranges: Ranges,
+        size: int = LARGEST,
+        slots: Container[int] | None = None,
+    ) -> Iterator[pa.Table]:
         """Rows whose keys are in the ranges, in no particular order, in parts as they are asked
-        for.
+        for; of some slots only, if they are named.
         """
         shape, columns = ViewRows.of(view), len(view.schema.key)
         for slot, some in by_slot(ranges, shape.owner_columns, self.store.state.slots):
+            if slots is not None and slot not in slots:
+                continue
             reader = self.store.state.reader(slot, self.epoch)
             try:
                 place = Place.of_state(reader, view.planned.sink.table)
@@ -164,18 +180,32 @@ def _first(batches: Iterator[Batch], limit: int) -> Iterator[Batch]:
 
 
 @contextmanager
-def open_cut(store: Store) -> Iterator[Cut]:
+def open_cut(store: Store, as_of: AsOf | None = None) -> Iterator[Cut]:
     """A cut that stays readable until the end of the block, however many epochs are committed
-    meanwhile.
+    meanwhile: the committed one, or one of the past.
     """
-    with pinned(store) as held:
+    with pinned(store, as_of) as held, _too_old(store, held.pin.epoch, as_of):
         yield Cut(store, held.pin.epoch, held.pin.vector, held.state)
 
 
-def in_cut(store: Store, read: Callable[[Cut], T]) -> T:
+@contextmanager
+def _too_old(store: Store, epoch: Epoch, as_of: AsOf | None) -> Iterator[None]:
+    """Who asks for an epoch is told that it is not kept; nobody tries again."""
+    try:
+        yield
+    except Stale as error:
+        if as_of is None:
+            raise
+        raise gone(epoch, store.catalog.read(oldest_readable)) from error
+
+
+def in_cut(store: Store, read: Callable[[Cut], T], as_of: AsOf | None = None) -> T:
     """What `read` returns for one cut, which is held meanwhile; where nothing can be held, `read`
     may be called again.
     """
+    if as_of is not None:
+        with open_cut(store, as_of) as cut:
+            return read(cut)
     if store.read_only:
         return at_cut(store, read)
     with open_cut(store) as cut:
@@ -205,6 +235,16 @@ def _still_there(before: CatalogState, after: CatalogState) -> bool:
     }
 
 
+def check_existed(state: CatalogState, table: TableDefinition) -> None:
+    """Raise if the table was made after the epoch that is read."""
+    if table.created > state.head.epoch:
+        raise HistoryGone(
+            f"table {table.name} was created after epoch {state.head.epoch}, at epoch"
+            f" {table.created}: read it as of a later one",
+            table.created,
+        )
+
+
 def check_readable(
     state: CatalogState,
     view: ViewDefinition,
@@ -222,6 +262,12 @@ def check_readable(
         )
         raise ViewNotReady(
             f"view {view.name} {what}: run catch_up(), or start() a pipeline and wait"
+        )
+    if status.live_since > state.head.epoch:
+        raise HistoryGone(
+            f"view {view.name} can be read since epoch {status.live_since}, not as of epoch"
+            f" {state.head.epoch}: it was created, replaced or built again in between",
+            status.live_since,
         )
     if state.in_error(view):
         raise ViewInError(view.name, errors(view), state.in_error(view))

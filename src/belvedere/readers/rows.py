@@ -111,6 +111,17 @@ class ViewRows:
         except Damaged as error:
             raise in_view(self.name, error) from error
 
+    def decode_once(self, keys: pa.BinaryArray, values: pa.BinaryArray) -> pa.Table:
+        """Rows of some records; a counted row stands once."""
+        if not self.sink.counts_rows:
+            return self.decode(keys, values)
+        try:
+            found = dict(zip(self._order, self.keys.decode(keys), strict=True))
+        except Damaged as error:
+            raise in_view(self.name, error) from error
+        columns = [found[i] for i in range(len(self.schema.columns))]
+        return pa.table(columns, schema=self.schema.arrow)
+
     def _decode(self, keys: pa.BinaryArray, values: pa.BinaryArray) -> pa.Table:
         found = dict(zip(self._order, self.keys.decode(keys), strict=True)) if self._order else {}
         if self.sink.counts_rows:

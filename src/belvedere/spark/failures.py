@@ -18,10 +18,11 @@ _TOLD = re.compile(f"{_MARK} (.*?) {_MARK}")
 _AGAIN = "It is run again at the next start"
 _ROOM = f"Nothing is lost: make room, then start the pipeline again. {_AGAIN}"
 _VIEW = f"{_AGAIN}; if it keeps failing because of a view, drop that view first"
+_LOST = "Python worker exited unexpectedly"
 # What the JVM says of troubles that no Python code of ours has seen.
 _OUTSIDE = {
     "No space left on device": ("the disk is full, where Spark keeps its temporary files", _ROOM),
-    "Python worker exited unexpectedly": (
+    _LOST: (
         "a worker process of Spark ended: was it killed, or out of memory?",
         _AGAIN,
     ),
@@ -50,6 +51,11 @@ def failure(epoch: Epoch, text: str) -> BelvedereError:
     if kind == Stale.__name__:
         return Stale(f"an attempt of epoch {epoch} met its future: {message}")
     return job_failure(f"epoch {epoch}", text, _VIEW)
+
+
+def lost_worker(text: str) -> bool:
+    """Whether a job failed because processes of its tasks ended, which tell nothing."""
+    return _LOST in text and not _TOLD.search(text)
 
 
 def job_failure(name: str, text: str, advice: str = _AGAIN) -> BelvedereError:

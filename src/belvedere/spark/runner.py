@@ -1,5 +1,6 @@
 """Epochs on Spark: one small job, however many views there are.
 
+    near      no job at all, for the small epochs of complete views (`epochs.local`)
     narrow    one task plays all view managers and runs every level: one stage, no exchange
     wide      mapInArrow(first levels) -> repartitionById -> mapInArrow(next level) -> ... ->
               collect(acks)
@@ -12,6 +13,7 @@ Arrow buffers. Only acks come back to the driver. Which width is faster follows 
 from __future__ import annotations
 
 import json
+import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -22,13 +24,14 @@ import pyarrow as pa
 
 from belvedere.epochs.attempts import checked, run_stage, run_whole, stages
 from belvedere.epochs.intent import Intent
-from belvedere.epochs.intents import load_plan
+from belvedere.epochs.intents import definitions, load_plan
+from belvedere.epochs.local import LocalRunner, is_near
 from belvedere.epochs.manager import Ack, Envelope, ack_to_json
 from belvedere.epochs.plan import EpochPlan
 from belvedere.epochs.width import Width
 from belvedere.errors import BelvedereError, PipelineError
 from belvedere.spark.choices import NICE
-from belvedere.spark.failures import failure, job_failure, told
+from belvedere.spark.failures import failure, job_failure, lost_worker, told
 from belvedere.spark.frames import Batches, map_in_arrow
 from belvedere.spark.session import with_log
 from belvedere.stores.base import RowRange, Store, TableId
@@ -50,9 +53,12 @@ _ARROW = pa.schema(
     ]
 )
 ACK_LEVEL = -1
+# runs of a job whose worker processes end; Spark has tried each of its tasks again before
+_RUNS = 3
 _NICEST = 19
 # bytes per row of an exchange; with larger ones the JVM spends its time on large arrays
 _PIECE = 1 << 20
+_log = logging.getLogger("belvedere")
 
 
 @dataclass(slots=True)
@@ -71,11 +77,19 @@ class SparkRunner:
     _planned: dict[int, DataFrame] = field(default_factory=dict)
 
     def run(self, intent: Intent) -> list[Ack]:
-        plan = load_plan(self.store, intent)
+        views, tables = definitions(self.store, intent)
+        plan = EpochPlan.of(intent, views, tables)
+        if is_near(intent, views):
+            return LocalRunner(self.store).run_plan(plan)
         tasks = self.width.of(plan)
         acks = self._collect(self._frame(plan, tasks), intent)
         self.width.learn(plan, tasks, acks)
         return acks
+
+    def warm_up(self) -> None:
+        """A job that does nothing, so that the first epoch finds workers and compiled code."""
+        frame = map_in_arrow(self.spark.range(0, 1, 1, 1), _nothing, ENVELOPE)
+        self._rows(frame, Job("warm-up", "a job that does nothing", _warm_up_failure))
 
     def scan(self, table: TableId, ranges: Sequence[RowRange]) -> None:
         """Log what a foreign table has: one task for each range, which appends its own part.
@@ -116,15 +130,34 @@ class SparkRunner:
         return checked([_ack(bytes(row["payload"])) for row in rows], intent)
 
     def _rows(self, frame: DataFrame, job: Job) -> list[Any]:
-        from py4j.protocol import Py4JError
+        """A job whose workers were killed is run again: attempts of an epoch may be as many as they
+        like (rule R2), and a worker that ends for good reasons ends in each of them.
+        """
+        for _ in range(_RUNS - 1):
+            try:
+                return self._collected(frame, job)
+            except _JobFailed as failed:
+                if not lost_worker(failed.report):
+                    raise job.failure(failed.report) from failed
+                _log.warning("%s: worker processes of Spark ended; it is run again", job.name)
+        try:
+            return self._collected(frame, job)
+        except _JobFailed as failed:
+            raise job.failure(failed.report) from failed
+
+    def _collected(self, frame: DataFrame, job: Job) -> list[Any]:
+        from py4j.protocol import Py4JError, Py4JJavaError
         from pyspark.errors import PySparkException
 
+        group = f"belvedere-{job.name.removeprefix('epoch ')}"
         try:
-            group = f"belvedere-{job.name.removeprefix('epoch ')}"
             self.spark.sparkContext.setJobGroup(group, job.about)
             return frame.collect()
-        except PySparkException as error:
-            raise job.failure(str(error)) from error
+        except (
+            PySparkException,
+            Py4JJavaError,
+        ) as error:  # the second: PySpark has no class for it
+            raise _JobFailed(str(error)) from error
         except (Py4JError, OSError) as error:
             what = (
                 f"{job.name} is not finished, as Spark's Java process has ended or does not answer"
@@ -133,6 +166,14 @@ class SparkRunner:
                 "Close the database and open it again, which starts another; then it is run again"
             )
             raise PipelineError(with_log(f"{what}. {hint}")) from error
+
+
+class _JobFailed(Exception):
+    """A job has failed, and Spark goes on."""
+
+    def __init__(self, report: str) -> None:
+        super().__init__(report)
+        self.report = report
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +198,16 @@ def _logged(store: Store, table: TableId, ranges: Sequence[RowRange]) -> Task:
         yield _rows([])
 
     return task
+
+
+def _nothing(batches: Batches) -> Iterator[pa.RecordBatch]:
+    for _ in batches:
+        pass
+    yield _rows([])
+
+
+def _warm_up_failure(report: str) -> BelvedereError:
+    return job_failure("Spark's first job", report)
 
 
 def _scan_failure(report: str) -> BelvedereError:

@@ -5,6 +5,7 @@ What would not be obeyed is refused, so that nobody relies on it.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +20,7 @@ from belvedere.sql.refusal import Refused, only
 from belvedere.stores.base import Mapping
 from belvedere.types import Column, Schema, SqlType
 
-TABLE_OPTIONS, VIEW_OPTIONS = {"before_images"}, {"key", "consistency"}
+TABLE_OPTIONS, VIEW_OPTIONS = {"before_images"}, {"key", "consistency", "algorithm", "every"}
 _TABLE, _VIEW = "CREATE TABLE", "CREATE MATERIALIZED VIEW"
 _CONSISTENCY = ("convergent", "weak", "strong", "complete")
 _INSTEAD: dict[type[exp.Expr], str] = {
@@ -52,6 +53,9 @@ class DeclaredView:
     consistency: str
     replace: bool
     if_not_exists: bool
+    asked: str | None = None  # the level that is written there, if one is
+    algorithm: str | None = None
+    every: int = 0  # transactions that are taken together; 0: nothing is said
 
 
 def declared_table(statement: exp.Create) -> DeclaredTable:
@@ -218,11 +222,6 @@ def declared_view(statement: exp.Create) -> DeclaredView:
     if consistency not in _CONSISTENCY:
         known = ", ".join(f"'{level}'" for level in _CONSISTENCY)
         raise SqlError(f"consistency = '{consistency}' is no level: use one of {known}")
-    if consistency == "complete":
-        raise SqlError(
-            "consistency = 'complete' is not offered: an epoch steps over states of the tables, and"
-            " views give 'strong'. Leave the option out, or ask for 'strong' or less"
-        )
     key = tuple(key_names(options.get("key", "")))
     return DeclaredView(
         plain_name(statement.this, _VIEW),
@@ -230,7 +229,19 @@ def declared_view(statement: exp.Create) -> DeclaredView:
         consistency,
         bool(statement.args.get("replace")),
         bool(statement.args.get("exists")),
+        options.get("consistency"),
+        options.get("algorithm"),
+        _every(options.get("every")),
     )
+
+
+def _every(text: str | None) -> int:
+    if text is None:
+        return 0
+    found = re.fullmatch(r"\s*([1-9][0-9]*)(?:\s+transactions?)?\s*", text)
+    if found is None:
+        raise SqlError(f"every = '{text}' is not understood: write every = '100 transactions'")
+    return int(found[1])
 
 
 def _properties(statement: exp.Create) -> list[exp.Expr]:
@@ -246,13 +257,14 @@ def _options(statement: exp.Create, known: set[str], what: str) -> dict[str, str
 def _named(given: list[exp.Expr], known: set[str], what: str) -> dict[str, str]:
     options: dict[str, str] = {}
     for p in given:
-        if type(p) is not exp.Property:
+        is_algorithm = type(p) is exp.AlgorithmProperty  # a word of its own for the parser
+        if type(p) is not exp.Property and not (is_algorithm and "algorithm" in known):
             raise Refused(sql_of(p).strip(), what, _INSTEAD.get(type(p), "leave it out"))
-        name = p.name.lower()
+        name = "algorithm" if is_algorithm else p.name.lower()
         if name not in known:
             raise SqlError(f"unknown option {name}: {', '.join(sorted(known))} can be set")
         if name in options:
             raise SqlError(f"the option {name} is given twice: give it once")
-        value = p.args["value"]
+        value = p.this if is_algorithm else p.args["value"]
         options[name] = value.name if isinstance(value, exp.Literal) else sql_of(value)
     return options

@@ -16,6 +16,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from belvedere.errors import SqlError
 from belvedere.expressions import check_tree, check_words, with_room
 from belvedere.expressions.dialect import SparkSql
+from belvedere.sql.relation_names import with_plain_names
 
 __all__ = [
     "Token",
@@ -47,7 +48,13 @@ class _Words(SparkSql):
 
 @with_room
 def parse(text: str) -> Any:
-    """One statement as a sqlglot tree."""
+    """One statement as a sqlglot tree, in which relations of sources have plain names."""
+    found = _parsed(text)
+    plain = with_plain_names(found, text)
+    return found if plain == text else _parsed(plain)
+
+
+def _parsed(text: str) -> Any:
     check_words(words_of(text))
     try:
         statements = [s for s in sqlglot.parse(text, dialect=SparkSql) if s is not None]

@@ -136,9 +136,10 @@ def options_text(schema: Schema, mapping: Mapping) -> str:
     text += schema.key if mapping.key.form == "text" else ()
     options = {"table": mapping.source, "columns": ", ".join(places), "text": ", ".join(text)}
     options["separator"] = mapping.key.separator.decode()
-    said = ", ".join(f"{name} = {_literal(value)}" for name, value in options.items() if value)
+    said = ", ".join(f"{name} = {literal(value)}" for name, value in options.items() if value)
     return f" USING hbase OPTIONS ({said})"
 
 
-def _literal(value: str) -> str:
+def literal(value: str) -> str:
+    """Text as a statement must write it."""
     return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -37,7 +37,9 @@ def plain_name(node: Any, statement: str, alias: bool = False) -> str:
 
 
 def name_in(words: Sequence[Token]) -> str | None:
-    """The name that these words are; None if they are something else."""
+    """The name that these words are, a relation's with its source's in front; None if they are
+    something else.
+    """
     names, dots = words[::2], words[1::2]
     if (
         len(names) != len(dots) + 1
@@ -45,9 +47,7 @@ def name_in(words: Sequence[Token]) -> str | None:
         or not all(map(_is_name, names))
     ):
         return None
-    if dots:
-        raise qualified(n.text for n in names)
-    return str(names[0].text)
+    return ".".join(str(name.text) for name in names)
 
 
 def _is_name(word: Token) -> bool:
@@ -61,6 +61,18 @@ def qualified(parts: Iterable[str]) -> SqlError:
         f"{'.'.join(map(quoted, parts))}: tables and views here have no database in front of their"
         " names"
     )
+
+
+def unknown_relation(name: str) -> SqlError:
+    """Of a query that names something that is not there."""
+    source, dot, relation = name.partition(".")
+    if dot:
+        return SqlError(
+            f"there is no relation {name}: if {source} is a source (SHOW SOURCES), ALTER SOURCE"
+            f" {quoted(source)} COPY {quoted(relation)} follows it, and so does a view that reads"
+            " it"
+        )
+    return SqlError(f"there is no table or view {name}: SHOW TABLES and SHOW VIEWS list them")
 
 
 def check_names(what: str, names: Iterable[str]) -> None:

@@ -6,8 +6,10 @@ result.
     insert.py      INSERT
     update.py      UPDATE and DELETE
     show.py        SHOW, DESCRIBE
-    explain.py     EXPLAIN, EXPLAIN COST
+    explain.py     EXPLAIN, EXPLAIN COST, EXPLAIN WHY
     refresh.py     REFRESH
+    transaction.py BEGIN, COMMIT, ROLLBACK
+    source.py      CREATE SOURCE, ALTER SOURCE, DROP SOURCE
     refusal.py     what INSERT, UPDATE and DELETE refuse, in their words
 
 A SELECT is `result.Query`, or `result.Lookup` if it was planned before.
@@ -21,14 +23,17 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from sqlglot import exp
 
+from belvedere.catalog.history import AsOf
 from belvedere.errors import SqlError
 from belvedere.prepared import find_prepared
 from belvedere.result import Lookup, Query, Result
 from belvedere.sql.dialect import Token, check_query_at, parse, query_start, words_of
 from belvedere.sql.parameters import Parameters, bind, refuse_parameters
+from belvedere.sql.versions import version_of, without_versions
 from belvedere.statements import create, drop, explain, insert, refresh, show, update
 from belvedere.statements.explain import cost
 from belvedere.statements.show import create_text
+from belvedere.statements.source import is_about_source, source_statement
 
 if TYPE_CHECKING:
     from belvedere.database import Database
@@ -41,20 +46,34 @@ _STATEMENTS = (
     "UPDATE",
     "DELETE",
     "CREATE",
+    "ALTER",
     "DROP",
     "SHOW",
     "DESCRIBE",
     "EXPLAIN",
     "REFRESH",
+    "BEGIN",
+    "COMMIT",
+    "ROLLBACK",
 )
 
 
-def execute(db: Database, text: str, params: Parameters | None = None) -> Result:
-    """Run one statement, with values for its parameters."""
+def execute(
+    db: Database, text: str, params: Parameters | None = None, as_of: AsOf | None = None
+) -> Result:
+    """Run one statement, with values for its parameters; a query as of an epoch or a moment."""
     words = words_of(text)
+    if as_of is not None and (not words or words[0].text.upper() not in _QUERIES):
+        raise SqlError("as_of is for queries: other statements are about what is there now")
     if words and words[0].text.upper() in _COMMANDS:
         return _COMMANDS[words[0].text.upper()](db, text, words, params)
+    if is_about_source(words):
+        return source_statement(db, text, words, params)
     statement = parse(text)
+    if isinstance(statement, exp.Query) and (written := version_of(statement)) is not None:
+        if as_of is not None:
+            raise SqlError("the query says itself as of when it reads: leave as_of out")
+        statement, as_of = parse(without_versions(text)), written
     if not isinstance(statement, _WITH_PARAMETERS):
         refuse_parameters(statement, words[0].text.upper())
     values = bind(statement, params)
@@ -62,7 +81,7 @@ def execute(db: Database, text: str, params: Parameters | None = None) -> Result
         if isinstance(statement, kind):
             return run(db, statement, text)
     if isinstance(statement, exp.Query):
-        return Query(db, statement, values)
+        return Query(db, statement, values, as_of)
     raise _not_understood(text, words)
 
 
@@ -99,6 +118,7 @@ _KINDS: dict[type[exp.Expression], Callable[[Database, Any, str], Result]] = {
     exp.Describe: lambda db, statement, _: show.describe(db, statement),
     exp.Refresh: lambda db, statement, _: refresh.refresh(db, statement),
 }
+_QUERIES = ("SELECT", "WITH", "VALUES", "FROM", "(")
 _WITH_PARAMETERS = (exp.Query, exp.Insert, exp.Update, exp.Delete)
 _Command: TypeAlias = "Callable[[Database, str, Sequence[Token], Parameters | None], Result]"
 _COMMANDS: dict[str, _Command] = {"SHOW": show.show, "EXPLAIN": explain.explain}

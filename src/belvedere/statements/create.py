@@ -10,8 +10,10 @@ from belvedere.catalog.tables import create_table
 from belvedere.catalog.views import create_view
 from belvedere.errors import SqlError
 from belvedere.result import Message
-from belvedere.sql.declaration import declared_table, declared_view
+from belvedere.sql.declaration import DeclaredView, declared_table, declared_view
 from belvedere.sql.dialect import defining_query
+from belvedere.statements.joined import check_not_joined, create_joined_view
+from belvedere.statements.source import follow_named
 
 if TYPE_CHECKING:
     from belvedere.database import Database
@@ -37,10 +39,17 @@ def create(db: Database, statement: exp.Create, text: str) -> Message:
             " VIEW are"
         )
     view = declared_view(statement)
+    select = defining_query(text)
+    if view.algorithm is not None or view.every:
+        return _create_joined(db, view, select)
+    if view.replace:
+        check_not_joined(db.state(), view.name)
+    if db.state().sources:
+        follow_named(db, select)
     made = create_view(
         db.store,
         view.name,
-        defining_query(text),
+        select,
         view.key,
         view.consistency,
         view.replace,
@@ -50,4 +59,15 @@ def create(db: Database, statement: exp.Create, text: str) -> Message:
         return Message(f"view {view.name} exists already")
     return Message(
         f"view {view.name} requested: it is built by the next catch_up() or by a running pipeline"
+    )
+
+
+def _create_joined(db: Database, view: DeclaredView, select: str) -> Message:
+    chosen = create_joined_view(db, view, select)
+    if chosen is None:
+        return Message(f"view {view.name} exists already")
+    batches = f" every {chosen.every} transactions" if chosen.every > 1 else ""
+    return Message(
+        f"view {view.name} requested: {chosen.algorithm}{batches} keeps it {chosen.reaches}; it is"
+        " loaded by the next catch_up() or by a running pipeline"
     )

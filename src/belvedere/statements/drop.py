@@ -15,6 +15,7 @@ from belvedere.errors import CatalogError, SqlError
 from belvedere.result import Message
 from belvedere.sql.names import plain_name
 from belvedere.sql.refusal import only
+from belvedere.statements.joined import drop_joined_view, has_joined
 
 if TYPE_CHECKING:
     from belvedere.database import Database
@@ -37,8 +38,12 @@ def drop(db: Database, statement: exp.Drop) -> Message:
     _check_drops(db.state(), kind, names, exists)
     said = []
     for name in names:
-        there = (drop_view if kind == "view" else drop_table)(db.store, name, exists)
-        said.append(f"{kind} {name} dropped" if there else f"there is no {kind} {name}")
+        left = ""
+        if kind == "view" and has_joined(db.state(), name):
+            there, left = True, drop_joined_view(db, name)
+        else:
+            there = (drop_view if kind == "view" else drop_table)(db.store, name, exists)
+        said.append(f"{kind} {name} dropped{left}" if there else f"there is no {kind} {name}")
     db.store.base.reclaim(_RECLAIM)
     return Message(", ".join(said))
 

@@ -1,4 +1,6 @@
-"""EXPLAIN and EXPLAIN COST: how a view is, or would be, maintained, and what that costs."""
+"""EXPLAIN, EXPLAIN COST and EXPLAIN WHY: how a view is, or would be, maintained, what that costs,
+and of what a record of it is made.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +12,14 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from belvedere import explain as texts
+from belvedere.catalog.definitions import COMPLETE, STRONG, given
 from belvedere.catalog.state import CatalogState
-from belvedere.cost import Cost, estimate
+from belvedere.cost import Cost, estimate, history_cost
 from belvedere.cost.text import shown
+from belvedere.encoding import KeyCodec
 from belvedere.errors import SqlError
 from belvedere.graph import bind, places
+from belvedere.readers.keyed import keyed_of
 from belvedere.result import Message
 from belvedere.sql.declaration import declared_view
 from belvedere.sql.dialect import (
@@ -28,15 +33,18 @@ from belvedere.sql.dialect import (
     sql_of,
     words_of,
 )
-from belvedere.sql.names import name_in
+from belvedere.sql.names import name_in, quoted
 from belvedere.sql.parameters import Parameters, has_parameters, refuse_parameters
 from belvedere.sql.parameters import bind as bind_parameters
 from belvedere.sql.planned import PlannedView
 from belvedere.sql.planner import plan_view
+from belvedere.sql.query.direct import direct
+from belvedere.sql.versions import version_of, without_versions
 from belvedere.statements.show import create_text
 
 if TYPE_CHECKING:
     from belvedere.database import Database
+    from belvedere.why import Why
 
 _EXPLAINED = "EXPLAIN takes the name of a view, a SELECT or a CREATE MATERIALIZED VIEW"
 
@@ -44,17 +52,46 @@ _EXPLAINED = "EXPLAIN takes the name of a view, a SELECT or a CREATE MATERIALIZE
 def explain(
     db: Database, text: str, words: Sequence[Token], params: Parameters | None = None
 ) -> Message:
-    """EXPLAIN and EXPLAIN COST."""
-    of_cost = (
-        len(words) > 2
-        and words[1].text.upper() == "COST"
-        and words[1].token_type != TokenType.IDENTIFIER
-    )
+    """EXPLAIN, EXPLAIN COST and EXPLAIN WHY."""
+    if _says(words, "WHY"):
+        return Message(str(why(db, blanked(text, words[2].start), params)))
+    of_cost = _says(words, "COST")
     place = 2 if of_cost else 1
     if len(words) <= place:
         raise SqlError(f"{_EXPLAINED}: write one of them after EXPLAIN")
     what = _with_values(blanked(text, words[place].start), params)
     return Message(shown(cost(db, what)) if of_cost else _plan_text(db, what))
+
+
+def _says(words: Sequence[Token], word: str) -> bool:
+    """Whether this stands behind EXPLAIN, and something behind it."""
+    quoted = TokenType.IDENTIFIER
+    return len(words) > 2 and words[1].text.upper() == word and words[1].token_type != quoted
+
+
+def why(db: Database, what: str, params: Parameters | None) -> Why:
+    """Why a view has a record: `v WHERE region = 'emea'`, with all columns of the key, and `v
+    VERSION AS OF 41 WHERE ...` for the past.
+    """
+    text = f"SELECT * FROM {what.strip()}"
+    query = parse(text)
+    as_of = version_of(query)
+    if as_of is not None:
+        query = parse(without_versions(text))
+    bind_parameters(query, params)
+    tables = list(query.find_all(exp.Table))
+    name = tables[0].name if tables else ""
+    view = db.state().view(name)
+    if not view.schema.key and query.args.get("where") is None:
+        return db.view(name).why((), as_of)
+    found = direct(query, {name.lower(): keyed_of(view)})
+    if found is None or found.key is None:
+        raise SqlError(
+            f"EXPLAIN WHY takes a view and one key: write EXPLAIN WHY {quoted(view.name)} WHERE"
+            f" {' AND '.join(f'{quoted(column)} = ...' for column in view.schema.key)}"
+        )
+    codec = KeyCodec(tuple(c.type for c in view.schema.key_columns), normalize=False)
+    return db.view(name).why(codec.decode_one(b"".join(found.key)), as_of)
 
 
 def _with_values(what: str, params: Parameters | None) -> str:
@@ -78,14 +115,22 @@ def _plan_text(db: Database, what: str) -> str:
         view = state.view(known)
         shared = users(state, view.id) if view.bound else {}
         plan = texts.explain(view.planned, view.name, list(state.tables.values()), shared)
-        return plan + _level(view.consistency)
+        return plan + level_text(view.consistency)
     name, planned = try_plan(state, what, db.store.capabilities.longest_key)
-    return texts.explain(planned, name, list(state.tables.values()), users(state))
+    plan = texts.explain(planned, name, list(state.tables.values()), users(state))
+    return plan + level_text(_level_asked(what))
 
 
-def _level(asked: str) -> str:
-    """What is asked and what is given, if these are not the same."""
-    return "" if asked == "strong" else f"\nconsistency: {asked} is asked, strong is given"
+def _level_asked(what: str) -> str:
+    statement = parse(what)
+    return declared_view(statement).consistency if isinstance(statement, exp.Create) else STRONG
+
+
+def level_text(asked: str) -> str:
+    """What is asked and what is given, unless it is what every view has."""
+    if asked == COMPLETE:
+        return "\nconsistency: complete: every transaction is an epoch of its own, in all views"
+    return "" if asked == STRONG else f"\nconsistency: {asked} is asked, {given(asked)} is given"
 
 
 def cost(db: Database, what: str) -> Cost:
@@ -98,10 +143,14 @@ def cost(db: Database, what: str) -> Cost:
     if known is not None:
         view = state.view(known)
         if view.bound:
-            return estimate(db.store, view.name, view.planned, tables, users(state, view.id))
+            found = estimate(db.store, view.name, view.planned, tables, users(state, view.id))
+            past = history_cost(db.store, view)
+            return replace(found, history=past, is_complete=view.is_complete)
         what = create_text(view)
     name, planned = try_plan(state, what, db.store.capabilities.longest_key)
-    return estimate(db.store, name, planned, tables, users(state))
+    found = estimate(db.store, name, planned, tables, users(state))
+    past, is_complete = history_cost(db.store, None), _level_asked(what) == COMPLETE
+    return replace(found, history=past, is_complete=is_complete)
 
 
 def try_plan(

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from sqlglot import exp
 
-from belvedere.catalog.definitions import TableDefinition, ViewDefinition
+from belvedere.catalog.definitions import Joined, TableDefinition, ViewDefinition
+from belvedere.catalog.joined import joined_name
+from belvedere.catalog.source_definition import SourceDefinition
+from belvedere.catalog.state import CatalogState
 from belvedere.errors import SqlError
 from belvedere.result import Message, Result, Rows
 from belvedere.sql.dialect import Token
-from belvedere.sql.foreign import options_text
+from belvedere.sql.foreign import literal, options_text
 from belvedere.sql.names import key_option, name_in, plain_name, quoted
 from belvedere.sql.parameters import Parameters
 from belvedere.sql.refusal import only
@@ -28,30 +32,87 @@ def show(
         raise SqlError("SHOW takes no parameters: leave out the values")
     said = [word.text.upper() for word in words[1:]]
     if said == ["TABLES"]:
-        state = db.state()
-        return Rows(
-            _names(
-                [
-                    (t.name, "table, being dropped" if t.id in state.dropping else "table")
-                    for t in state.tables.values()
-                ]
-            )
-        )
+        return Rows(_tables(db.state()))
     if said in (["MATERIALIZED", "VIEWS"], ["VIEWS"]):
         state = db.state()
         return Rows(
             _names([(v.name, state.status[v.id].state) for v in state.views.values()], "state")
         )
+    if (about_source := _show_source(db, said, words)) is not None:
+        return about_source
     for kind in (["TABLE"], ["VIEW"], ["MATERIALIZED", "VIEW"]):
         name = (
             name_in(words[len(kind) + 2 :]) if said[: len(kind) + 1] == ["CREATE", *kind] else None
         )
         if name is not None:
-            return Message(create_text(db.state().relation(name)))
+            return Message(_create_text(db.state(), name))
     raise SqlError(
-        "this form of SHOW is not understood: write SHOW TABLES, SHOW MATERIALIZED VIEWS or SHOW"
-        " CREATE TABLE and a name"
+        "this form of SHOW is not understood: write SHOW TABLES, SHOW MATERIALIZED VIEWS, SHOW"
+        " SOURCES or SHOW CREATE TABLE and a name"
     )
+
+
+def _show_source(db: Database, said: Sequence[str], words: Sequence[Token]) -> Result | None:
+    if list(said) == ["SOURCES"]:
+        return Rows(_sources(db.state()))
+    name = name_in(words[3:])
+    if name is not None and list(said[:2]) == ["TABLES", "IN"]:
+        return Rows(_relations(db, name))
+    if name is not None and list(said[:2]) == ["CREATE", "SOURCE"]:
+        return Message(source_text(db.state().source(name)))
+    return None
+
+
+def _tables(state: CatalogState) -> pa.Table:
+    dropping = {True: ", being dropped", False: ""}
+    tables = state.tables.values()
+    return _names([(t.name, _kind(t) + dropping[t.id in state.dropping]) for t in tables])
+
+
+def _sources(state: CatalogState) -> pa.Table:
+    """Never a secret: where it is found."""
+    rows = [
+        {
+            "name": source.name,
+            "type": source.kind,
+            "options": _options_of(source),
+            "relations": len(state.relations_of(source.name)),
+        }
+        for source in state.sources.values()
+    ]
+    texts = [(name, pa.string()) for name in ("name", "type", "options")]
+    return pa.Table.from_pylist(rows, schema=pa.schema([*texts, ("relations", pa.int64())]))
+
+
+def _relations(db: Database, name: str) -> pa.Table:
+    """What the source has, and what of it is followed."""
+    state = db.state()
+    source = state.source(name)
+    tables = state.relations_of(name)
+    followed = {t.followed.relation.lower() for t in tables if t.followed is not None}
+    offered = db.connections.of(source).relations()
+    return _names([(r, "followed" if r.lower() in followed else "") for r in offered], "state")
+
+
+def source_text(source: SourceDefinition) -> str:
+    """The statement that would create it again."""
+    options = _options_of(source)
+    given = f" OPTIONS ({options})" if options else ""
+    return f"CREATE SOURCE {quoted(source.name)} TYPE {source.kind}{given}"
+
+
+def _options_of(source: SourceDefinition) -> str:
+    said = [f"{option} = {literal(value)}" for option, value in source.options.items()]
+    for option, place in source.secrets.items():
+        name = literal(place.name)
+        said.append(f"{option} = env({name})" if place.kind == "env" else f"{option}_file = {name}")
+    return ", ".join(said)
+
+
+def _kind(table: TableDefinition) -> str:
+    if table.joined is not None:
+        return f"joined rows of view {table.joined.view}"
+    return f"relation of {table.followed.source}" if table.followed is not None else "table"
 
 
 def _names(rows: list[tuple[str, str]], second: str = "kind") -> pa.Table:
@@ -87,21 +148,42 @@ def describe(db: Database, statement: exp.Describe) -> Result:
     )
 
 
-def create_text(found: TableDefinition | ViewDefinition) -> str:
+def _create_text(state: CatalogState, name: str) -> str:
+    """Of a view that an algorithm keeps, the statement that the user wrote."""
+    found, table = state.relation(name), state.tables.get(joined_name(name).lower())
+    if isinstance(found, ViewDefinition) and table is not None and table.joined is not None:
+        return create_text(replace(found, select=table.joined.select), table.joined)
+    return create_text(found)
+
+
+def create_text(found: TableDefinition | ViewDefinition, joined: Joined | None = None) -> str:
     """The statement that would create it again."""
     name = quoted(found.name)
     if isinstance(found, ViewDefinition):
-        options = [f"key = {key_option(found.key)}"] if found.key else []
-        if found.consistency != "strong":
-            options.append(f"consistency = '{found.consistency}'")
-        given = f" WITH ({', '.join(options)})" if options else ""
-        return f"CREATE MATERIALIZED VIEW {name}{given} AS {found.select}"
+        return _view_text(found, joined)
+    if found.joined is not None:
+        return f"-- made by the statement of view {found.joined.view}"
+    if found.followed is not None:
+        relation = found.name.partition(".")[2]
+        parts = ".".join(map(quoted, relation.split(".")))
+        return f"ALTER SOURCE {quoted(found.followed.source)} COPY {parts}"
     lines = [
         f"{quoted(c.name)} {str(c.type).upper()}{'' if c.nullable else ' NOT NULL'}"
         for c in found.schema.columns
     ]
     body = ", ".join([*lines, f"PRIMARY KEY ({', '.join(map(quoted, found.schema.key))})"])
     return f"CREATE TABLE {name} ({body})" + _options(found)
+
+
+def _view_text(found: ViewDefinition, joined: Joined | None) -> str:
+    options = [f"key = {key_option(found.key)}"] if found.key else []
+    if found.consistency != "strong":
+        options.append(f"consistency = '{found.consistency}'")
+    if joined is not None:
+        options.append(f"algorithm = '{joined.algorithm}'")
+        options += [f"every = '{joined.every} transactions'"] if joined.every > 1 else []
+    given = f" WITH ({', '.join(options)})" if options else ""
+    return f"CREATE MATERIALIZED VIEW {quoted(found.name)}{given} AS {found.select}"
 
 
 def _options(table: TableDefinition) -> str:

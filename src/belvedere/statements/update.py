@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from belvedere.catalog.definitions import TableDefinition
+from belvedere.collected import LARGEST, LARGEST_BYTES
 from belvedere.encoding.ranges import Ranges
 from belvedere.errors import Conflict, Dropped, SqlError, TooLarge
 from belvedere.expressions import cast_to, lower, with_room
@@ -32,9 +33,6 @@ if TYPE_CHECKING:
     from belvedere.database import Database
 
 _TRIES = 100
-# rows that one statement may change: it is one transaction, and an epoch contains all of it
-LARGEST = 1_000_000
-LARGEST_BYTES = 128 << 20
 
 
 @with_room
@@ -75,6 +73,7 @@ def delete(db: Database, statement: exp.Delete) -> Message:
 def _target(db: Database, statement: Any, words: str) -> tuple[TableDefinition, Scope]:
     """The table that a statement changes, and its columns under the table's name or alias."""
     table = db.state().table(plain_name(statement.this, words, alias=True))
+    table.check_writable()
     if not db.store.capabilities.conditional_writes:
         raise SqlError(
             f"{table.name} is a foreign table, where rows may change between reading and writing:"

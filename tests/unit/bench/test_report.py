@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from belvedere.bench.disk_results import BaseRead, DiskUse
+from belvedere.bench.disk_results import BaseRead, DiskUse, Explanation
+from belvedere.bench.feed_results import CompleteCost, FeedCost, WholeScan
 from belvedere.bench.hbase_results import (
     HBaseCapture,
     HBaseFreshness,
@@ -39,7 +40,15 @@ from belvedere.bench.results import (
     TpchPoint,
     merged,
 )
+from belvedere.bench.source_results import (
+    SourceCapture,
+    SourceCopy,
+    SourceFreshness,
+    SourceLoad,
+    SourceResults,
+)
 from belvedere.bench.targets import Verdict, verdicts
+from belvedere.bench.transaction_results import TransactionCost
 from belvedere.bench.views import JOIN, NAMES
 
 MILLION = 1_000_000
@@ -92,6 +101,7 @@ def made_up() -> Results:
             FlatPoint("V2", 10_000_000, 10_000, 5, 3.5, 13.0, 9.0, True),
         ),
         single_puts=(SinglePut(1_000, 1.5, 3.0, 1.0, 2.0, 73, True),),
+        transactions=(TransactionCost("a put", 1_000, 1.08, 1.0, True),),
         point_reads=(PointRead("V2", 20_000, 12.0, 5.0, 1.0, True),),
         scans=(Scan("V4", 200_000, 0.2, True),),
         disk=(
@@ -103,6 +113,10 @@ def made_up() -> Results:
             BaseRead(0, 20_000, 3.0, 1.2, True),
             BaseRead(100_000, 20_000, 6.0, 1.2, True),
         ),
+        feeds=(FeedCost("V1", MILLION, 1.05, 1.0, 200_000, 0.2, True),),
+        whole_scans=(WholeScan("V1", 125_000, 0.1, 0.1, 0.15, True),),
+        complete=(CompleteCost(500, 5_000, 10.0, 0.5, True),),
+        explanations=(Explanation("V1", 200, 1, 8.5, True),),
         keyed=(KeyedStatement("r", "SELECT of a row", 1_000, 2.5, 1.5, 0.01, True),),
         base_writes=(
             BaseWrite(0, False, MILLION, 4.0, True),
@@ -122,7 +136,17 @@ def made_up() -> Results:
             TpchPoint("q03", 0.1, 875_000, 8_000, 5, 60.0, True),
         ),
         fan_out=(FanOut(MILLION, 4.0, 2_000, 1_500, True),),
+        sources=(of_sources(),),
         hbase=(of_hbase(),),
+    )
+
+
+def of_sources() -> SourceResults:
+    return SourceResults(
+        copies=(SourceCopy("postgres", 500_000, 2.0, 0.5, True),),
+        captures=(SourceCapture("mariadb", 200_000, 4.0, 3.0, True),),
+        loads=(SourceLoad("postgres", 5, 1_234.0, 1_300.0),),
+        freshness=(SourceFreshness("mariadb", 30, 432.1, 210.0, True),),
     )
 
 
@@ -242,6 +266,8 @@ def test_the_report_shows_every_part() -> None:
         "Freshness",
         "Flatness",
         "Single durable put",
+        "beside plain calls",
+        "+8%",
         "Reads",
         "Memory",
         "3.50",  # bytes that were written for each that was given
@@ -253,6 +279,9 @@ def test_the_report_shows_every_part() -> None:
         "share of it",
         "x not captured",
         "321.5",
+        "first copy",
+        "1,234",
+        "432.1",
         "Targets",
     ):
         assert part in text

@@ -11,7 +11,7 @@ import pytest
 
 from belvedere.bench import process, suite
 from belvedere.bench.scenarios.settings import Settings, parsed
-from belvedere.errors import StoreError
+from belvedere.errors import BelvedereError
 from belvedere.stores.hbase import jars
 
 
@@ -52,5 +52,17 @@ def test_without_its_jars_hbase_alone_is_refused_with_advice(
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert jars.missing()
-    with pytest.raises(StoreError, match=r"the scenario hbase cannot run: .*(pip|make|up)"):
+    with pytest.raises(BelvedereError, match=r"the scenario hbase cannot run: .*(pip|make|up)"):
         suite.run(Settings(work=tmp_path), ["hbase"])
+
+
+def test_without_servers_sources_alone_are_refused_and_left_out_of_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BELVEDERE_POSTGRES_BIN", str(tmp_path))
+    with pytest.raises(BelvedereError, match=r"the scenario sources cannot run: .*pip install"):
+        suite.run(Settings(work=tmp_path), ["sources"])
+    said: list[str] = []
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert suite.run(Settings(work=tmp_path), ["sources", "hbase"], said.append).rates == ()
+    assert [text.partition(":")[0] for text in said] == ["nothing of sources", "nothing of hbase"]

@@ -35,7 +35,7 @@ def test_backups_say_what_they_cost_as_json(
 ) -> None:
     found = json.loads(filled(*options, "backup", str(tmp_path / "b"), "--json").stdout)
     assert found["path"] == str(tmp_path / "b")
-    assert found["files"] == 4
+    assert found["files"] == 5  # environments of catalog, base and two slots, and the log
     assert found["bytes"] == found["copied_bytes"] > 0
     later = ("backup", str(tmp_path / "b2"), "--base", str(tmp_path / "b"))
     assert filled(*options, *later).exit_code == 0

@@ -17,8 +17,8 @@ COMMANDS = sorted(c.name or "" for c in app.registered_commands)
 
 def test_every_command_of_the_manual_is_there() -> None:
     expected = (
-        "backup bench catch-up check compact delete demo explain export get hbase import init inspect metrics"
-        " put rebuild restore run scan sql status verify views"
+        "backup bench catch-up changes check compact delete demo explain export get hbase history import"
+        " init inspect metrics put rebuild restore run salvage scan sources sql status verify views why"
     )
     assert expected.split() == COMMANDS
 

@@ -9,7 +9,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from rich.console import Console
 
-from belvedere.cli.run import line, say
+from belvedere.cli.noted import say
+from belvedere.cli.run import line
 from belvedere.database import Database
 from belvedere.epochs.handle import AWAITING_LEASE
 from belvedere.errors import Timeout

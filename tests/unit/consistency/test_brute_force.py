@@ -154,6 +154,17 @@ def test_decoded_sums_are_judged_as_by_trying_everything(
     agree_on_record(distinct, data, "powers")
 
 
+def test_two_versions_of_one_row_are_no_state() -> None:
+    """5 is 1 and 4, which are versions of one row; the sum of both transactions is 12."""
+    steps: list[tuple[str, Step]] = [
+        ("two", [("m", ("a", 1))]),
+        ("two", [("m", ("a", 2)), ("m", ("a", 4))]),
+        ("log", [("k", ("a", 8))]),
+    ]
+    seen = [{"state": "d", "key": ["a"], "row": {"g": "a", "s": s}} for s in (5, 12)]
+    assert judged(steps, seen, "powers").reached == "convergent"
+
+
 def agree_on_record(steps: list[tuple[str, Step]], data: st.DataObject, decode: str | None) -> None:
     values = sorted({t.get("a") or 0 for t in some_totals(steps)})
     states = [

@@ -119,6 +119,13 @@ def test_a_foreign_table_is_refused_where_none_are() -> None:
         )
 
 
+def test_complete_views_need_an_order_of_transactions(db: Database) -> None:
+    db.sql(_create("id STRING, a INT, PRIMARY KEY (id)", "table = 'shop:orders', family = 'd'"))
+    with pytest.raises(BelvedereError, match="transactions have an order"):
+        db.sql("CREATE MATERIALIZED VIEW v WITH (consistency = 'complete') AS SELECT id FROM t")
+    assert db.state().views == {}
+
+
 def test_statements_that_read_and_write_are_refused(db: Database) -> None:
     db.sql(_create("id STRING, a INT, PRIMARY KEY (id)", "table = 'shop:orders', family = 'd'"))
     db.sql("INSERT INTO t VALUES ('x', 1)")

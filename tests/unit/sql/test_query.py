@@ -249,7 +249,7 @@ def test_all_is_a_column_where_one_has_that_name() -> None:
         ("SELECT 1 UNION SELECT 1, 2", "as many columns"),
         ("SELECT units FROM revenue WHERE units", "WHERE needs a boolean"),
         ("SELECT sum(region) FROM revenue", "sum needs a number"),
-        ("SELECT units FROM db.revenue", "no database"),
+        ("SELECT units FROM db.revenue", "there is no relation db.revenue: if db is a source"),
         ("SELECT a FROM revenue JOIN kept USING (units)", "both sides must have the column"),
         ("SELECT * FROM VALUES (1), (2, 3)", "different numbers of columns"),
         ("SHOW TABLES", "not a query"),

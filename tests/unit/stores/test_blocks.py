@@ -47,6 +47,18 @@ def test_the_short_way_for_one_row_gives_the_same_bytes(
     )
 
 
+@given(
+    st.integers(0, 2**32 - 1),
+    st.lists(st.tuples(st.binary(max_size=20), st.none() | st.binary(max_size=20)), max_size=40),
+)
+def test_the_short_way_for_few_rows_gives_the_same_bytes(
+    table: int, rows: list[tuple[bytes, bytes | None]]
+) -> None:
+    columns = [key for key, _ in rows], [value for _, value in rows]
+    arrays = [pa.array(column, pa.binary()) for column in columns]
+    assert blocks.encode_few(table, 1.5, columns) == blocks.encode(table, 1.5, arrays)
+
+
 @pytest.mark.parametrize("rows", [0, 1, 7, 8, 9, 63, 64, 65])
 def test_buffers_are_aligned_to_eight_bytes(rows: int) -> None:
     items = binary([None if i % 3 == 0 else b"x" * (i % 5) for i in range(rows)])

@@ -20,7 +20,8 @@ from belvedere.database import Database
 from belvedere.epochs.local import LocalRunner
 from belvedere.errors import StoreError
 from belvedere.stores.base import CatalogTransaction
-from belvedere.stores.embedded import EmbeddedStore, files, layout, parts
+from belvedere.stores.embedded import EmbeddedStore, files, layout, log, log_segments, parts
+from belvedere.stores.embedded.log_segments import FOLDER, Segment
 
 PARTS = ("catalog", "base", "slots/000", "slots/001")
 VIEW = "CREATE MATERIALIZED VIEW w AS SELECT v, count(*) AS n FROM t GROUP BY v"
@@ -132,7 +133,7 @@ def test_an_older_part_is_named(tmp_path: Path, part: str) -> None:
     shutil.copytree(tmp_path / "old", tmp_path / "db" / part)
     with pytest.raises(
         StoreError,
-        match=rf"not from one time: {part} is older than .* not made in one piece.*{RESTORE}",
+        match=rf"not from one time: {part}(/log)? is older than .* not made in one piece.*{RESTORE}",
     ):
         belvedere.open(tmp_path / "db")
 
@@ -169,7 +170,8 @@ def test_positions_and_epochs_tell_of_parts_from_different_times_too(
         ("catalog", "slot 0 has epoch"),
     ):
         shutil.copytree(tmp_path / "db", tmp_path / part)
-        shutil.copy(tmp_path / "old" / part / "data.mdb", tmp_path / part / part / "data.mdb")
+        shutil.rmtree(tmp_path / part / part)
+        shutil.copytree(tmp_path / "old" / part, tmp_path / part / part)
         with pytest.raises(StoreError, match=f"not from one time: {words}"):
             belvedere.open(tmp_path / part)
 
@@ -232,8 +234,29 @@ def test_a_crash_while_a_store_is_made_is_mended_by_the_next_open(
     EmbeddedStore.open(tmp_path / "s").close()
 
 
+def log_to_lmdb(base: Path) -> int:
+    """Put the log where formats up to 5 had it; returns its end."""
+    folder = base / FOLDER
+    with (
+        lmdb.open(str(base), map_size=1 << 26) as environment,
+        environment.begin(write=True) as transaction,
+    ):
+        transaction.delete(b"\0\0\0\0mlog")
+        if not transaction.get(b"\0\0\0\0mend"):
+            log.put_ends(transaction, 0, 0, 0)
+        for first in log_segments.first_positions(str(folder)):
+            segment = Segment.open(str(folder), first, writable=False)
+            segment.walk(1 << 62)
+            for position, value in segment.records(first, segment.end, 1 << 30):
+                transaction.put(log.key_of(position), value)
+            segment.close()
+    shutil.rmtree(folder)
+    return segment.end
+
+
 def aged(path: Path) -> Path:
-    """A store as format 2 had it: no marks, and records that are shorter."""
+    """A store as format 2 had it: no marks, records that are shorter, and the log in LMDB."""
+    end = log_to_lmdb(path / "base")
     for part in PARTS:
         with (
             lmdb.open(str(path / part), map_size=1 << 26) as environment,
@@ -243,7 +266,8 @@ def aged(path: Path) -> Path:
                 transaction.delete(b"\0\0\0\0m" + key)
             for key in (b"end", b"floors"):
                 if found := transaction.get(b"\0\0\0\0m" + key):
-                    transaction.put(b"\0\0\0\0m" + key, found[:16])
+                    start = end.to_bytes(8, "big") if key == b"end" else found[:8]
+                    transaction.put(b"\0\0\0\0m" + key, start + found[8:16])
     (path / "format.json").write_text(
         json.dumps({"belvedere": "embedded store", "format": 2, "slots": 2})
     )

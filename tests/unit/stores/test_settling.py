@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -281,3 +282,20 @@ def test_who_is_killed_while_rows_are_settled_leaves_them_as_they_were(
     history.store.base.trim("log", history.end)
     assert {path.name for path in (tmp_path / "s" / "base").glob("*.run")} <= named
     history.store.close()
+
+
+def test_what_many_short_lived_writers_leave_is_settled_by_one_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(base_tables, "MOST_WAITING", 500)
+    for number in range(30):
+        with EmbeddedStore.open(tmp_path, slots=SLOTS) as store:
+            keys = binary([b"%d-%d" % (number, i) for i in range(100)])
+            store.base.write(1, keys, keys, True)
+            place = store.places[0]
+            marks = [
+                place.environment.read(partial(settling.newest_mark, slot=slot))
+                for slot in range(SLOTS)
+            ]
+            assert min(marks) >= 100 * (number + 1) - 600
+    assert min(marks) > 2000

@@ -37,12 +37,17 @@ class Settings:
     sustained_ops: int = 5_000_000
     overwrites: int = 700_000
     overwritten: int = 20_000  # rows
+    transactions: int = 500  # for a complete view
     waiting: int = 100_000  # operations that nobody has settled
     matches: tuple[int, ...] = (1, 10, 100, 1_000)  # rows of r per row of s
     variants: tuple[int, ...] = (1, 20)  # views per aggregate, of ten aggregates
     tpch_scales: tuple[float, ...] = (0.01, 0.1)
     tpch_orders: int = 500  # orders that come, change and go in an epoch
     fan_out: int = 1_000_000
+    source_rows: int = 500_000  # of a table at a server
+    source_ops: int = 200_000  # rows that are changed, of a backlog
+    source_commits: int = 2_000  # of a writer, in a turn
+    source_rounds: int = 5
     hbase_ops: int = 200_000  # of a backlog, and so of an epoch
     hbase_puts: int = 20_000  # of a client, in a turn
     hbase_rounds: int = 3

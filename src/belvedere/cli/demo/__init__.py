@@ -27,6 +27,14 @@ NEXT_ON_HBASE = (
     ("belvedere --db URL run", "and write the table shop:orders with any client of HBase"),
 )
 
+NEXT_ON_SOURCES = (
+    ("belvedere sources up {folder}/servers", "starts them again, and shows how to reach them"),
+    ("belvedere --db {folder}/shop run", "and write in them, or edit {folder}/prices.csv"),
+    ("belvedere --db {folder}/shop status --watch", "in another terminal"),
+    ("belvedere --db {folder}/shop scan by_city", ""),
+)
+_RATE, _RATE_OF_SOURCES = 5_000, 500
+
 
 def demo(
     ctx: typer.Context,
@@ -39,10 +47,25 @@ def demo(
         ),
     ] = None,
     seconds: Annotated[float, typer.Option(min=1, help="How long orders stream in.")] = 20.0,
-    rate: Annotated[int, typer.Option(min=20, help="Operations per second.")] = 5_000,
+    rate: Annotated[
+        int | None,
+        typer.Option(
+            min=20,
+            help=f"Operations per second.  [default: {_RATE}, with --sources {_RATE_OF_SOURCES}]",
+            show_default=False,
+        ),
+    ] = None,
     opening: Annotated[int, typer.Option(min=1, help="Orders that are there before.")] = 20_000,
     hbase: Annotated[
         bool, typer.Option("--hbase", help="Orders are a table of a real HBase, started in PATH.")
+    ] = False,
+    sources: Annotated[
+        bool,
+        typer.Option(
+            "--sources",
+            help="Orders are in a real PostgreSQL, customers in a real MariaDB, both started in"
+            " PATH, and prices in a file.",
+        ),
     ] = False,
 ) -> None:
     """Watch a shop's views stay correct while orders stream in.
@@ -51,13 +74,24 @@ def demo(
     """
     from belvedere.cli.demo.story import Settings, play, play_on_hbase
 
+    if hbase and sources:
+        raise typer.BadParameter("one of --hbase and --sources is enough", param_hint="--sources")
     if path is not None and exists(str(path)):
         raise StoreError(f"{path} is a database already: choose a new path")
+    if sources and path is not None and path.exists() and any(path.iterdir()):
+        raise StoreError(f"{path} is not empty: choose a new path")
     folder = str(path) if path is not None else tempfile.mkdtemp(prefix="belvedere-demo-")
     console = Console(highlight=False)
-    settings = Settings(folder, seconds, rate, opening)
-    found = play_on_hbase(settings, console) if hbase else play(settings, console)
-    _end(found, folder, console, NEXT_ON_HBASE if hbase else NEXT)
+    wanted = rate or (_RATE_OF_SOURCES if sources else _RATE)
+    settings = Settings(folder, seconds, wanted, opening)
+    if sources:
+        from belvedere.cli.demo.sources import play_on_sources
+
+        found = play_on_sources(settings, console)
+    else:
+        found = play_on_hbase(settings, console) if hbase else play(settings, console)
+    following = NEXT_ON_SOURCES if sources else NEXT_ON_HBASE if hbase else NEXT
+    _end(found, folder, console, following)
     if not all(v.ok for v in found):
         raise typer.Exit(1)
 
@@ -82,6 +116,7 @@ def _end(
     )
     for line, why in following:
         console.print(
-            f"  [cyan]{line.format(folder=folder)}[/cyan]" + (f"  [dim]{why}[/dim]" if why else ""),
+            f"  [cyan]{line.format(folder=folder)}[/cyan]"
+            + (f"  [dim]{why.format(folder=folder)}[/dim]" if why else ""),
             soft_wrap=True,
         )

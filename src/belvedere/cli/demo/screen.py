@@ -18,7 +18,7 @@ from rich.text import Text
 from belvedere.catalog.definitions import LIVE
 from belvedere.cli.demo.moment import Moment
 from belvedere.cli.demo.shop import LATE, VIEWS
-from belvedere.cli.status import STATES
+from belvedere.cli.status import STATES, shown
 from belvedere.cli.tables import new_table
 from belvedere.types import Row
 
@@ -39,6 +39,10 @@ def screen(console: Console) -> Screen:
     return TerminalScreen(console) if console.is_terminal else PlainScreen(console)
 
 
+def status_screen(console: Console) -> Screen:
+    return StatusScreen(console) if console.is_terminal else PlainScreen(console)
+
+
 class PlainScreen:
     def __init__(self, console: Console) -> None:
         self._console, self._last, self._phase = console, 0.0, ""
@@ -57,7 +61,8 @@ class PlainScreen:
         live = sum(v.state == LIVE for v in s.views)
         self._console.print(
             f"{moment.phase}: {live} of {len(s.views)} views live, epoch {s.epoch}, {s.written:,}"
-            f" operations written ({moment.written:,.0f}/s), {s.lag_operations:,} behind"
+            f" operations written ({moment.written:,.0f}/s), {s.lag_operations:,} behind",
+            soft_wrap=True,
         )
 
 
@@ -81,6 +86,14 @@ class TerminalScreen:
                 self._moved[region] = revenue > self._before[region]
                 self._before[region] = revenue
         self._live.update(drawn(moment, self._moved), refresh=True)
+
+
+class StatusScreen(TerminalScreen):
+    """Whatever the views are: what `belvedere status` shows."""
+
+    def show(self, moment: Moment) -> None:
+        found = Group(_heading(moment), shown(moment.status, _EPOCHS))
+        self._live.update(found, refresh=True)
 
 
 def drawn(moment: Moment, moved: Mapping[str, bool]) -> RenderableType:

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from belvedere.catalog.definitions import LIVE
-from belvedere.cli.demo.moment import Watch
+from belvedere.cli.demo.frames import Frames
 from belvedere.cli.demo.screen import Screen, screen
 from belvedere.cli.demo.shop import LATE, TABLE, VIEWS, Shop
 from belvedere.cli.demo.writer import Writer, writer
@@ -25,9 +24,8 @@ from belvedere.errors import PipelineError
 if TYPE_CHECKING:
     from belvedere.epochs.handle import Pipeline
 
-_FRAME = 0.25
 _LATE_AT = 0.4  # of the streaming time
-_SEED = 7
+SEED = 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +59,7 @@ def play(settings: Settings, console: Console) -> list[Verification]:
     """The whole demo; returns how the views compare with their recomputation."""
     with TerminalDatabase(settings.path) as db:
         _open_shop(db, settings, console)
-        with writer(settings.path, settings.rate, settings.opening, _SEED) as orders:
+        with writer(settings.path, settings.rate, settings.opening, SEED) as orders:
             console.print("[bold]2[/bold] starting Spark, which keeps the views")
             _ = db.spark
             console.print(
@@ -76,12 +74,12 @@ def play(settings: Settings, console: Console) -> list[Verification]:
         console.print(
             "[bold]4[/bold] comparing every view with what Spark SQL computes from the orders"
         )
-        return [_verified(db, name, console) for name in (*(v.name for v in VIEWS), LATE.name)]
+        return [verified(db, name, console) for name in (*(v.name for v in VIEWS), LATE.name)]
 
 
 def _open_shop(db: TerminalDatabase, settings: Settings, console: Console) -> None:
     db.sql(TABLE + settings.options)
-    db.table("orders").put_many(Shop(_SEED).opening(settings.opening))
+    db.table("orders").put_many(Shop(SEED).opening(settings.opening))
     for view in VIEWS:
         db.sql(view.create)
     console.print(
@@ -91,7 +89,7 @@ def _open_shop(db: TerminalDatabase, settings: Settings, console: Console) -> No
     )
 
 
-def _verified(db: TerminalDatabase, name: str, console: Console) -> Verification:
+def verified(db: TerminalDatabase, name: str, console: Console) -> Verification:
     with console.status(f"recomputing {name} ..."):
         return db.verify(name)
 
@@ -100,11 +98,11 @@ class _Stream:
     """The part with a screen: from the first epoch to the last."""
 
     def __init__(self, db: TerminalDatabase, pipeline: Pipeline, shown: Screen, stop: Stop) -> None:
-        self._db, self._pipeline, self._screen, self._stop = db, pipeline, shown, stop
-        self._watch = Watch(db)
+        self._db, self._stop = db, stop
+        self._frames = Frames(db, pipeline, shown)
 
     def play(self, orders: Writer, settings: Settings) -> None:
-        while not self._frame("building four views", 0.0):
+        while not self._frames.draw("building four views", 0.0):
             pass
         orders.begin()
         began, asked = time.monotonic(), False
@@ -121,24 +119,13 @@ class _Stream:
                 if asked and passed < (_LATE_AT + 0.25) * settings.seconds
                 else "orders stream in"
             )
-            self._frame(
+            self._frames.draw(
                 f"{note}: {passed:.0f} of {settings.seconds:g} s", passed / settings.seconds
             )
         orders.end()
         self._db.store.base.barrier()
         if not asked:
             self._db.sql(LATE.create)
-        while not self._frame("catching up", 1.0):
+        while not self._frames.draw("catching up", 1.0):
             pass
-        self._frame("every order is in every view", 1.0)
-
-    def _frame(self, phase: str, done: float) -> bool:
-        """Draw, wait for the next frame; whether all views are live and up to date."""
-        if self._pipeline.exception is not None:
-            self._pipeline.stop()
-        moment = self._watch.moment(phase, done)
-        self._screen.show(moment)
-        self._pipeline.await_termination(_FRAME)
-        return not moment.status.lag_operations and all(
-            v.state == LIVE for v in moment.status.views
-        )
+        self._frames.draw("every order is in every view", 1.0)

@@ -18,6 +18,7 @@ from typing import ClassVar, Literal
 from belvedere.encoding import KeyCodec, RowCodec
 from belvedere.encoding.arrays import Ints, Mask
 from belvedere.libraries import np, pa, pc
+from belvedere.operators.aggregate import members
 from belvedere.operators.aggregate.argument import (
     Argument,
     Call,
@@ -43,6 +44,7 @@ from belvedere.operators.base import (
 from belvedere.operators.counts import counts_of
 from belvedere.operators.errors import error_rows, error_state, record_errors
 from belvedere.operators.grouping import group, group_count
+from belvedere.operators.lineage import Below, Gap, Pieces, Wanted
 from belvedere.stores.base import Shard, TableId, Write
 from belvedere.types import BIGINT, SqlType
 
@@ -132,10 +134,31 @@ class Aggregate(Origin):
         counted = any(a.ordered == table and not a.by_row for a in self.arguments)
         return counts_of(values) if counted else None
 
+    # ------------------------------------------------------------ of which rows its rows are made
+
+    @property
+    def grows(self) -> bool:
+        return not self.calls
+
+    def sought(self, wanted: Wanted) -> tuple[Wanted | None, ...]:
+        return (members.sought(self, wanted),)
+
+    def made_of(self, made: Pieces, below: Below) -> tuple[Pieces, ...]:
+        return (members.made_of(self, made, below),)
+
+    def why_not(self, wanted: Wanted, below: Below) -> Gap:
+        return members.why_not(self, wanted, below)
+
+    def rows_in(self, shard: Shard, group: bytes) -> int:
+        """How many rows of the input a group has as of e-1."""
+        return int(
+            self._decode(shard.get_many(self.table, pa.array([group], pa.binary()))).count[0]
+        )
+
     # ------------------------------------------------------------ at the producer
 
     def prepare(self, port: int, changes: pa.Table) -> tuple[pa.Table, ...]:
-        keys, codes = self._group(changes)
+        keys, codes = self.group(changes)
         weights = changes.column(WEIGHT).to_numpy()
         parts = [pa.array(group_count(codes, len(keys), weights))]
         for argument in self.arguments:
@@ -158,7 +181,7 @@ class Aggregate(Origin):
             parts += argument.nothing()
         return _part(pa.array([GLOBAL], pa.binary()), parts)
 
-    def _group(self, changes: pa.Table) -> tuple[pa.BinaryArray, Ints]:
+    def group(self, changes: pa.Table) -> tuple[pa.BinaryArray, Ints]:
         """The groups of some rows, and for each row the number of its group."""
         if not self.groups:
             keys = pa.array([GLOBAL] if changes.num_rows else [], pa.binary())

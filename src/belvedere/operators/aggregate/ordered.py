@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 from belvedere.encoding import KeyCodec, prefix_range
 from belvedere.encoding.arrays import Ints, Mask
+from belvedere.encoding.binaries import unpack
 from belvedere.encoding.one_key import prefix_length
 from belvedere.encoding.order import Words, order_by, run_starts, stable_order
 from belvedere.libraries import np, pa, pc
@@ -29,6 +30,7 @@ from belvedere.stores.base import Shard, TableId, Write
 from belvedere.types import SqlType
 
 VALUE = "_x"
+_END = (1 << 31) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +114,15 @@ class Ordered:
         low = self._extreme(shard, keys, entries, gone, least, reverse=False)
         high = self._extreme(shard, keys, entries, gone, greatest, reverse=True)
         return Touched(distinct, low, high)
+
+    def rows_of(self, shard: Shard, group: bytes) -> Iterator[pa.BinaryArray]:
+        """The identities of the rows of a group that have a value, as of e-1; of records by row."""
+        before_row = KeyCodec(self.types)
+        for records, _ in shard.scan_batches(self.table, *prefix_range(group)):
+            values = pc.binary_slice(records, len(group), _END)
+            packed = unpack(values, 0)
+            starts = packed.starts + before_row.lengths(values)
+            yield packed.slices(starts, packed.ends, None, pa.binary())
 
     def _count(self, shard: Shard, keys: pa.BinaryArray, rows: pa.Table) -> _Entries:
         """Add up the weights of each record, and write the counts of those that change."""

@@ -165,7 +165,7 @@ def _bind_parentheses(
 def _check_name(node: exp.Table, purpose: Purpose) -> None:
     if not isinstance(node.this, exp.Identifier):
         raise purpose.refused_relation(node)
-    if node.args.get("db") or node.args.get("catalog"):
+    if node.args.get("db") or node.args.get("catalog"):  # `parse` has made one name of relations'
         raise qualified(part.name for part in node.parts)
 
 

@@ -11,6 +11,7 @@ from belvedere.expressions import called, unknown, written_of
 from belvedere.sql.front.binding import is_in_query, text_of
 from belvedere.sql.front.conjuncts import conjuncts
 from belvedere.sql.front.purpose import Clause, Purpose
+from belvedere.sql.names import unknown_relation
 from belvedere.sql.understood import AGGREGATES, written_part
 
 _SORT = "leave it out of the view and sort when you read it"
@@ -152,4 +153,6 @@ def _way(clause: str) -> str:
 
 
 def unknown_table(name: str) -> SqlError:
+    if "." in name:
+        return unknown_relation(name)
     return SqlError(f"there is no table {name}: SHOW TABLES lists them")

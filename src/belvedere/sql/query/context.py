@@ -10,10 +10,10 @@ from itertools import count
 
 from sqlglot import exp
 
-from belvedere.errors import SqlError
 from belvedere.sql.front.binding import Field
 from belvedere.sql.front.names import Names
 from belvedere.sql.front.sources import Answer
+from belvedere.sql.names import unknown_relation
 from belvedere.sql.query.refusal import QUERY
 from belvedere.sql.query.stage import Output, Stage, Text, column_of
 from belvedere.types import Schema
@@ -55,9 +55,7 @@ class Context:
         if lowered in self.ctes:
             return self.ctes[lowered]
         if lowered not in self.schemas:
-            raise SqlError(
-                f"there is no table or view {name}: SHOW TABLES and SHOW VIEWS list them"
-            )
+            raise unknown_relation(name)
         outputs = tuple(
             Output(c.name, c.type, quoted(c.name)) for c in self.schemas[lowered].columns
         )

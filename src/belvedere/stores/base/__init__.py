@@ -17,14 +17,19 @@ way out.
 """
 
 from belvedere.stores.base.base_tables import (
+    AnyOperations,
     BaseSnapshot,
     BaseTables,
+    Expected,
+    FewOperations,
     LogBlock,
     Operations,
     TableId,
+    in_arrays,
 )
 from belvedere.stores.base.capabilities import Capabilities
 from belvedere.stores.base.catalog import Catalog, CatalogTransaction
+from belvedere.stores.base.differences import Difference, differing, scan_differences
 from belvedere.stores.base.foreign import (
     DELETE,
     DELETE_COLUMN,
@@ -70,6 +75,7 @@ __all__ = [
     "PUT",
     "WRONG_NULL",
     "WRONG_TYPE",
+    "AnyOperations",
     "BaseSnapshot",
     "BaseTables",
     "Capabilities",
@@ -77,6 +83,9 @@ __all__ = [
     "CatalogTransaction",
     "Codes",
     "Condition",
+    "Difference",
+    "Expected",
+    "FewOperations",
     "ForeignServer",
     "ForeignTable",
     "ForeignTables",
@@ -102,7 +111,10 @@ __all__ = [
     "Write",
     "cells_of_rows",
     "cells_schema",
+    "differing",
+    "in_arrays",
     "is_odd",
     "read_cells",
     "rows_of_cells",
+    "scan_differences",
 ]

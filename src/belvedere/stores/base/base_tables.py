@@ -27,6 +27,35 @@ class Operations:
 
 
 @dataclass(frozen=True, slots=True)
+class FewOperations:
+    """The same as lists, for a few of them: to make arrays would take longer than to write them."""
+
+    table: TableId
+    keys: list[bytes]
+    values: list[bytes | None]
+    before_images: bool
+
+
+AnyOperations = Operations | FewOperations
+
+
+def in_arrays(operations: AnyOperations) -> Operations:
+    if isinstance(operations, Operations):
+        return operations
+    keys, values = (pa.array(c, pa.binary()) for c in (operations.keys, operations.values))
+    return Operations(operations.table, keys, values, operations.before_images)
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What a transaction has read under a key: the row's value, or None where there was no row."""
+
+    table: TableId
+    key: bytes
+    value: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
 class LogBlock:
     """Operations on one base table, written by one transaction.
 
@@ -124,16 +153,30 @@ class BaseTables(Protocol):
         """
 
     def write_all(
-        self, operations: Sequence[Operations], unless_after: Vector | None = None
+        self,
+        operations: Sequence[AnyOperations],
+        unless_after: Vector | None = None,
+        expected: Sequence[Expected] = (),
     ) -> Vector:
         """The same for one transaction over several tables: all of it is applied and logged, or
         nothing, and no epoch divides it. The conflict of one table is that of all.
 
-        A store without `Capabilities.transactions` refuses more than one table.
+        Rows that are `expected` are compared while nobody else can write, with what they are
+        before this transaction: if one has another value, RowConflict names it, and nothing is
+        written. It is the value that counts, not whether somebody wrote it again. To compare must
+        be cheap beside writing: other writers wait for it.
+
+        A store without `Capabilities.transactions` refuses more than one table, and all that is
+        expected.
         """
 
     def put_one(
-        self, table: TableId, key: bytes, value: bytes | None, before_images: bool
+        self,
+        table: TableId,
+        key: bytes,
+        value: bytes | None,
+        before_images: bool,
+        expected: Sequence[Expected] = (),
     ) -> Vector:
         """The same for one operation, made for latency."""
 

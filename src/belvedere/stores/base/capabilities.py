@@ -19,7 +19,8 @@ class Capabilities:
 
     `conditional_writes`: `unless_after` is respected, so UPDATE and DELETE are possible.
 
-    `transactions`: a write may span tables, and no epoch divides it.
+    `transactions`: a write may span tables, and no epoch divides it; rows that were read before are
+    compared in it.
 
     `shared`: other processes can open it by its URL, so Spark's workers can run epochs.
     """

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from belvedere.libraries import np, npt, pa
 from belvedere.stores.base.base_tables import TableId
+from belvedere.stores.base.differences import Difference
 from belvedere.types import Column, Epoch
 
 Slot = int
@@ -145,6 +146,17 @@ class StateTables(Protocol):
     def shard(self, slot: Slot, epoch: Epoch) -> Shard: ...
 
     def reader(self, slot: Slot, epoch: Epoch) -> StateReader: ...
+
+    def differences(
+        self, slot: Slot, table: TableId, low: Epoch, high: Epoch
+    ) -> Iterator[Difference]:
+        """Records of a table that are others as of `high` than as of `low`, both committed, in
+        batches: keys with the value as of either, NULL where there is none; every key once, sorted
+        within a batch.
+
+        Raises Stale if the floor is above `low`. A store that knows what an epoch wrote reads that;
+        others may use `scan_differences`.
+        """
 
     def getter(self, table: TableId) -> Getter:
         """A function for what a reader of a slot as of a committed epoch would get from a table;

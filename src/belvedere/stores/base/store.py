@@ -24,6 +24,12 @@ class Store(Protocol):
     history: RowHistory | None
     foreign: ForeignTables | None  # None: all base tables are the store's own
 
+    @property
+    def id(self) -> str:
+        """Of this store alone: of none that is made anew at its place, and of none that is restored
+        from its backups, which has another history from there on.
+        """
+
     def rest(self) -> None:
         """A task has ended and the next one may be long in coming: give back memory that only it
         would use.

@@ -4,10 +4,10 @@
     backup.json.new      while they are brought
     catalog/ base/ ...   each environment as of its transaction, and the files that it needs
 
-The cut is a read transaction in every part, between whose beginnings no transaction of the catalog
-was committed: the catalog's is begun first, so no part is older than the catalog says, and none has
-seen a catalog that is not there. That is a state in which a crash could have left the store
-(`parts.py`).
+The cut is an end of the log, and a read transaction in every part, between whose beginnings no
+transaction of the catalog was committed: the catalog's is begun first, so no part is older than the
+catalog says, and none has seen a catalog that is not there. That is a state in which a crash could
+have left the store (`parts.py`).
 
 Files that are needed go when others merge and collect. So they are linked, or held open, before
 anything long is done, and if one was gone, the cut is taken again: what was brought stays.
@@ -25,10 +25,12 @@ from pathlib import Path
 from zlib import crc32
 
 from belvedere.errors import StoreError
-from belvedere.stores.embedded import copies, layout, part_files, parts
+from belvedere.stores.embedded import copies, layout, log, log_copies, part_files, parts
 from belvedere.stores.embedded.environment import Environment, Transaction
 from belvedere.stores.embedded.files import DATA
 from belvedere.stores.embedded.layout import BACKUP, BACKUP_BEGUN, Format
+from belvedere.stores.embedded.log_file import LogFile
+from belvedere.stores.embedded.log_segments import Segment
 from belvedere.stores.embedded.part_files import Needed
 
 _CUTS = 10_000  # tries; a transaction of the catalog takes longer than to begin ten others
@@ -100,6 +102,7 @@ def take(
     store: Path,
     found: Format,
     environments: Sequence[Environment],
+    file: LogFile,
     target: Path,
     base: Path | None = None,
 ) -> Taken:
@@ -110,7 +113,7 @@ def take(
     layout.check_free(target, store)
     earlier = {} if base is None else read(base).sizes
     with copies.new_folder(target, BACKUP_BEGUN, BACKUP):
-        taking = _Taking(store, environments, target, base, earlier)
+        taking = _Taking(store, environments, file, target, base, earlier)
         listed = taking.run(found)
         (target / BACKUP_BEGUN).write_bytes(listed.to_bytes())
     sizes = listed.sizes
@@ -142,16 +145,18 @@ class _Taking:
         self,
         store: Path,
         environments: Sequence[Environment],
+        file: LogFile,
         target: Path,
         base: Path | None,
         earlier: dict[str, int],
     ) -> None:
         self._store, self._target, self._base = store, target, base
-        self._earlier = earlier
+        self._earlier, self._file = earlier, file
         names = parts.names(len(environments) - 2)
         self._parts = list(zip(names, environments, strict=True))
         self._environments = environments
         self._environment_files = [f"{name}/{DATA}" for name in names]
+        self._log_files: list[str] = []
         self._brought: dict[str, int] = {}  # files beside LMDB's, by path, with their bytes
         self.copied = 0
         for name, _ in self._parts:
@@ -162,7 +167,8 @@ class _Taking:
         for name, environment in self._parts:
             self._bring(name, environment.read(_needed(environment)).by_any)
         self._take_cut()
-        checksums = {path: copies.checksum(self._target / path) for path in self._environment_files}
+        copied = [*self._environment_files, *self._log_files]
+        checksums = {path: copies.checksum(self._target / path) for path in copied}
         paths = [*checksums, *sorted(self._brought)]
         sizes = {path: (self._target / path).stat().st_size for path in paths}
         return Listed(found, _now(), sizes, checksums)
@@ -170,10 +176,12 @@ class _Taking:
     def _take_cut(self) -> None:
         before: list[int] = []
         for _ in range(_TRIES):
-            with cut(self._environments) as transactions:
-                named = self._bring_all(transactions, before)
-                if named is not None:
+            with cut(self._environments) as transactions, contextlib.ExitStack() as stack:
+                held = self._hold_log(transactions, stack)
+                named = None if held is None else self._bring_all(transactions, before)
+                if held is not None and named is not None:
                     self._remove_others(named)
+                    self._copy_log(held)
                     self._copy_environments(transactions)
                     return
                 before = [each.id() for each in transactions]
@@ -181,6 +189,22 @@ class _Taking:
             f"the runs of {self._store} were merged {_TRIES} times while they were linked: try"
             " again, or stop the pipeline meanwhile"
         )
+
+    def _hold_log(
+        self, transactions: list[Transaction], stack: contextlib.ExitStack
+    ) -> list[tuple[Segment, int]] | None:
+        """The log up to its end, whose writers have seen no catalog that the cut has not."""
+        end, base = self._file.end, self._environments[1]
+        if self._environments[0].mark() != transactions[0].id():
+            return None
+        trimmed = base.inside(transactions[1], log.trim_point)
+        return log_copies.hold(self._file.path, trimmed, end, stack)
+
+    def _copy_log(self, held: list[tuple[Segment, int]]) -> None:
+        part = self._parts[1][0]
+        sizes = log_copies.bring(held, self._target / part)
+        self._log_files = [f"{part}/{name}" for name in sizes]
+        self.copied += sum(sizes.values())
 
     def _bring_all(self, transactions: list[Transaction], before: list[int]) -> set[str] | None:
         """The files that a cut needs; None if one of them was gone, and the next cut may need

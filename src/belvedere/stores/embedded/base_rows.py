@@ -13,7 +13,7 @@ from belvedere.libraries import np, npt, pa, pc
 from belvedere.stores.base import Slot, TableId
 from belvedere.stores.embedded import dropping, log, run_lists, runs, settling
 from belvedere.stores.embedded.environment import Transaction
-from belvedere.stores.embedded.places import TRIES, Place
+from belvedere.stores.embedded.places import TRIES, BasePlace, Place
 from belvedere.stores.embedded.run_lists import Owner
 from belvedere.stores.embedded.runs import Batch, Run, RunRef
 from belvedere.stores.embedded.sections import MISSING, Get
@@ -21,7 +21,7 @@ from belvedere.stores.embedded.tail import Tail
 from belvedere.types import Position, Vector
 
 _BATCH = 100_000
-_FEW = 64  # keys that are found one by one in less time
+FEW = 64  # keys that are found one by one in less time
 
 
 class _Lists(NamedTuple):
@@ -96,12 +96,12 @@ def _owner_of_file(found: _Lists, path: str) -> Owner:
     return run_lists.owner_of(0, 0)
 
 
-def extend(tail: Tail | None, settled: Settled, place: Place, position: Position) -> Tail:
+def extend(tail: Tail | None, settled: Settled, place: BasePlace, position: Position) -> Tail:
     """The tail behind what is settled, up to a position; from one that is known, if that can be."""
     if tail is None or not tail.low <= settled.low <= tail.high <= position:
         tail = Tail(settled.low, settled.low)
     tail = tail.behind(settled.low)
-    return tail.longer(log.stretches(place.environment, tail.high, position))
+    return tail.longer(log.stretches(place.log, tail.high, position))
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +166,7 @@ class EmbeddedSnapshot:
 
     def get_many(self, table: TableId, keys: pa.BinaryArray) -> pa.BinaryArray:
         self._check(table)
-        if len(keys) <= _FEW:
+        if len(keys) <= FEW:
             return pa.array([self.get(table, key) for key in keys.to_pylist()], pa.binary())
         tail, slots = self.tail.runs(table), len(self.settled.marks)
         hashes = slot_hash(keys)

@@ -10,18 +10,29 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 from belvedere.errors import Conflict, Stale, StoreError, StoreFull, TooLarge
 from belvedere.libraries import pa
-from belvedere.stores.base import LogBlock, Operations, RowChanges, Slot, TableId
+from belvedere.stores.base import (
+    AnyOperations,
+    Expected,
+    FewOperations,
+    LogBlock,
+    Operations,
+    RowChanges,
+    Slot,
+    TableId,
+    in_arrays,
+)
 from belvedere.stores.embedded import blocks, dropping, log, records, run_lists, settling
 from belvedere.stores.embedded.base_rows import EmbeddedSnapshot, Settled, extend
 from belvedere.stores.embedded.environment import Transaction
+from belvedere.stores.embedded.expected import ExpectedRows
 from belvedere.stores.embedded.merging_thread import Merging
-from belvedere.stores.embedded.places import Place
+from belvedere.stores.embedded.places import BasePlace
 from belvedere.stores.embedded.settling import Settling
 from belvedere.types import Position, Vector
 
@@ -37,13 +48,19 @@ _TRIES = 20  # a position may be forgotten while its rows are looked up
 
 
 class EmbeddedBase:
-    def __init__(self, place: Place, slots: int, catalog: Callable[[], int]) -> None:
+    def __init__(self, place: BasePlace, slots: int, catalog: Callable[[], int]) -> None:
         """`catalog` tells the number of the catalog's last transaction."""
         self._place, self._environment = place, place.environment
+        self._log, self._file = place.log, place.log.file
+        self._alive: tuple[int, set[TableId]] = -1, set()  # as of an LMDB transaction
+        self._row_sizes: tuple[int, dict[TableId, int]] = -1, {}  # the same
+        self._table_ends = log.TableEnds()
         self._slots, self._catalog = slots, catalog
-        # operations and bytes of this process since it looked at how many wait
-        self._written = self._written_bytes = 0
-        self._now: tuple[int, EmbeddedSnapshot | None] = -1, None  # as of an LMDB transaction
+        # operations and bytes of this process since it looked at how many wait; it looks before its
+        # first write, as there may be many that write a little and end
+        self._written, self._written_bytes = _LOOK_AFTER, 0
+        # as of an LMDB transaction, and of an end of the log
+        self._now: tuple[int, Position, EmbeddedSnapshot | None] = -1, -1, None
         self._before: EmbeddedSnapshot | None = None  # as of some position
         self._lock = threading.Lock()
         self._merging = Merging([place])
@@ -72,67 +89,129 @@ class EmbeddedBase:
         return self.write_all([Operations(table, keys, values, before_images)], unless_after)
 
     def write_all(
-        self, operations: Sequence[Operations], unless_after: Vector | None = None
+        self,
+        operations: Sequence[AnyOperations],
+        unless_after: Vector | None = None,
+        expected: Sequence[Expected] = (),
     ) -> Vector:
         now = time.time()
         parts = [_Part.of(part, now) for part in operations]
+        tables = {part.table for part in parts} | {row.table for row in expected}
         known = None if unless_after is None else unless_after[log.STREAM]
-
-        def body(transaction: Transaction) -> Position:
-            for part in parts:
-                part.check(transaction, known)
-            if not written:
-                return 0
-            return log.append(transaction, value, written, self._catalog())
-
         self._check_replaced(operations)
-        written = [(part.table, part.rows) for part in parts if part.rows]
         value = _joined([part.block for part in parts if part.rows])
-        return self._write(body, sum(rows for _, rows in written), len(value))
 
-    def _check_replaced(self, operations: Sequence[Operations]) -> None:
+        def write(rows: ExpectedRows) -> Vector:
+            def check(end: Position) -> None:
+                self._check_all_alive(tables)
+                if known is not None:
+                    for part in parts:
+                        self._check_unwritten(part.table, known, end)
+                rows.check_since(end)
+
+            return self._write(value, sum(part.rows for part in parts), check)
+
+        return self._compared(expected, write)
+
+    def _compared(
+        self, expected: Sequence[Expected], write: Callable[[ExpectedRows], Vector]
+    ) -> Vector:
+        """What is expected is looked up before the lock, so that writers wait only for a look at
+        what was appended since. That may be trimmed by then: again.
+        """
+        for _ in range(_TRIES):
+            rows = ExpectedRows(self._log, expected)
+            try:
+                if expected:
+                    with self.snapshot() as snapshot:
+                        rows.check(snapshot)
+                return write(rows)
+            except Stale as error:
+                stale = error
+        raise stale
+
+    def _check_all_alive(self, tables: Iterable[TableId]) -> None:
+        for table in tables:
+            self._check_alive(table)
+
+    def _check_alive(self, table: TableId) -> None:
+        """While nobody else appends or drops."""
+        number, alive = self._alive
+        if number != self._environment.mark():
+            number, alive = self._environment.read(lambda t: t.id()), set()
+            self._alive = number, alive
+        if table not in alive:
+            self._environment.read(lambda t: dropping.check_alive(t, table))
+            alive.add(table)
+
+    def _check_unwritten(self, table: TableId, known: Position, end: Position) -> None:
+        if self._table_ends.of(table, self._log, end) > known:
+            raise Conflict(
+                f"table {table} was written after position {known}: read again and retry"
+            )
+
+    def _check_replaced(self, operations: Sequence[AnyOperations]) -> None:
         """An epoch that takes these operations reads the rows before them. How large they are is
         looked up only if rows of these tables are large.
         """
-
-        def about(transaction: Transaction) -> int:
-            row_size = settling.row_size(transaction, self._slots)
-            return sum(len(part.keys) * row_size(part.table) for part in operations)
-
         rows = sum(len(part.keys) for part in operations)
-        if rows < 2 or self._environment.read(about) <= _LARGEST_BLOCK:
+        about = (len(part.keys) * self._row_size(part.table) for part in operations)
+        if rows < 2 or sum(about) <= _LARGEST_BLOCK:
             return
         size = 0
         with self.snapshot() as snapshot:
-            for part in operations:
+            for part in map(in_arrays, operations):
                 for start in range(0, len(part.keys), _LOOKED_UP):
                     some = part.keys.slice(start, _LOOKED_UP)
                     size += snapshot.get_many(part.table, some).nbytes
         if size > _LARGEST_BLOCK:
             raise _too_large(f"{rows:,} operations with the rows that they replace")
 
+    def _row_size(self, table: TableId) -> int:
+        """About how many bytes a settled row has."""
+        number, sizes = self._row_sizes
+        if number != self._environment.mark():
+            number, sizes = self._environment.read(lambda t: t.id()), {}
+            self._row_sizes = number, sizes
+        if table not in sizes:
+            sizes[table] = self._environment.read(
+                lambda t: settling.row_size(t, self._slots)(table)
+            )
+        return sizes[table]
+
     def put_one(
-        self, table: TableId, key: bytes, value: bytes | None, before_images: bool
+        self,
+        table: TableId,
+        key: bytes,
+        value: bytes | None,
+        before_images: bool,
+        expected: Sequence[Expected] = (),
     ) -> Vector:
         block = blocks.encode_one(table, time.time(), (key, value))
+        if not expected:
+            return self._write(block, 1, lambda end: self._check_alive(table))
+        tables = {table, *(row.table for row in expected)}
 
-        def body(transaction: Transaction) -> Position:
-            dropping.check_alive(transaction, table)
-            return log.append(transaction, block, ((table, 1),), self._catalog())
+        def write(rows: ExpectedRows) -> Vector:
+            def check(end: Position) -> None:
+                self._check_all_alive(tables)
+                rows.check_since(end)
 
-        return self._write(body, 1, len(block))
+            return self._write(block, 1, check)
 
-    def _write(self, body: Callable[[Transaction], Position], rows: int, size: int) -> Vector:
+        return self._compared(expected, write)
+
+    def _write(self, value: bytes, rows: int, check: Callable[[Position], None]) -> Vector:
         """Rows of dropped tables make room for new ones, if there is no other."""
         self._written += rows
-        self._written_bytes += size
+        self._written_bytes += len(value)
         if self._written >= _LOOK_AFTER or self._written_bytes >= _LOOK_AFTER_BYTES:
             self._written = self._written_bytes = 0
             self._place.check_room()
             self._settle_backlog()
         while True:
             try:
-                return Vector({log.STREAM: self._environment.write(body)})
+                return Vector({log.STREAM: self._file.append(value, rows, self._catalog(), check)})
             except StoreFull:
                 if self._environment.read(dropping.pending) is None:
                     raise
@@ -141,20 +220,20 @@ class EmbeddedBase:
     # ------------------------------------------------------------ reading
 
     def snapshot(self) -> AbstractContextManager[EmbeddedSnapshot]:
-        number, known = self._now
-        if known is None or number != self._environment.mark():
+        number, end, known = self._now
+        if known is None or number != self._environment.mark() or end != self._file.ends.published:
             known = self._newest()
         return nullcontext(known)
 
     def _newest(self) -> EmbeddedSnapshot:
-        def look(transaction: Transaction) -> tuple[int, Position, int]:
-            end, _ = log.ends(transaction)
-            return transaction.id(), end, run_lists.changed(transaction)
+        def look(transaction: Transaction) -> tuple[int, int]:
+            return transaction.id(), run_lists.changed(transaction)
 
         def read() -> EmbeddedSnapshot:
-            number, end, changed = self._environment.read(look)
-            found = self._read(self._now[1], end, changed)
-            self._now = number, found
+            number, changed = self._environment.read(look)
+            end = self._file.end
+            found = self._read(self._now[2], end, changed)
+            self._now = number, end, found
             return found
 
         with self._lock:
@@ -188,26 +267,26 @@ class EmbeddedBase:
         return known.following(position, settled, tail)
 
     def end(self) -> Vector:
-        return Vector({log.STREAM: self._environment.read(log.ends)[0]})
+        return Vector({log.STREAM: self._file.end})
 
     def barrier(self) -> Vector:
         return self.end()
 
     def read_log(self, stream: str, low: Position, high: Position) -> Iterator[LogBlock]:
         self._check(stream)
-        return log.read(self._environment, low, high)
+        return log.read(self._log, low, high)
 
     def cut(self, stream: str, low: Position, rows: int, size: int | None = None) -> Position:
         self._check(stream)
-        high = self._environment.read(lambda transaction: log.cut(transaction, low, rows))
+        high = log.cut(self._log, low, rows)
         if size is None or high == low:
             return high
 
         def within(transaction: Transaction) -> Position:
             row_size = settling.row_size(transaction, self._slots)
-            return log.within(transaction, low, high, size, row_size)
+            return log.within(self._log, low, high, size, row_size)
 
-        return self._environment.read(within, buffers=True)
+        return self._environment.read(within)
 
     def count(self, table: TableId) -> int | None:
         def settled(transaction: Transaction) -> int:
@@ -219,13 +298,14 @@ class EmbeddedBase:
 
     def room(self) -> tuple[int, int]:
         used = self._environment.used_bytes + self._place.files.used_bytes()
-        return used, self._environment.max_size
+        return used + self._file.used_bytes(), self._environment.max_size
 
     # ------------------------------------------------------------ settling, trimming, dropping
 
     def settle(self, slot: Slot, low: Vector, high: Vector, changes: Sequence[RowChanges]) -> None:
         start, end = low[log.STREAM], high[log.STREAM]
-        mark, size = self._environment.read(lambda t: settling.waiting(t, slot))
+        logged, _ = self._file.last()
+        mark, size = self._environment.read(lambda t: settling.waiting(t, slot, logged))
         is_worth_it = end - mark >= settling.FEW or size >= settling.FEW_BYTES
         if mark > start or not is_worth_it:
             return
@@ -235,14 +315,13 @@ class EmbeddedBase:
             self._settling(slot).from_log(end)
 
     def _settle_backlog(self) -> None:
-        def waiting(transaction: Transaction) -> tuple[Position, int, int]:
-            end, _ = log.ends(transaction)
-            slots = [settling.waiting(transaction, slot) for slot in range(self._slots)]
-            mark, size = min(slots)
-            return end, end - mark, size
+        def waiting(transaction: Transaction) -> tuple[Position, int]:
+            slots = range(self._slots)
+            return min(settling.waiting(transaction, slot, logged) for slot in slots)
 
-        end, rows, size = self._environment.read(waiting)
-        if rows >= MOST_WAITING or size >= MOST_BYTES:
+        end, (logged, _) = self._file.end, self._file.last()
+        mark, size = self._environment.read(waiting)
+        if end - mark >= MOST_WAITING or size >= MOST_BYTES:
             self._settle_all(end)
             self._merging.go_on()  # else their number grows until a pipeline comes
 
@@ -256,13 +335,11 @@ class EmbeddedBase:
     def trim(self, stream: str, position: Position) -> None:
         """The log is what rows are made of: those that wait are settled first."""
         self._check(stream)
-        position = self._environment.read(lambda t: log.boundary_below(t, position))
+        trimmed = self._environment.read(log.trim_point)
+        position = max(self._file.boundary_below(min(position, self._file.end)), trimmed)
         self._settle_all(position)
         settled = settling.collect(self._place, self._slots, position, self._catalog())
-        while self._environment.write(
-            lambda transaction: log.trim_some(transaction, settled, self._catalog()), frees=True
-        ):
-            pass  # a few blocks at a time: this takes the writers' lock
+        log.trim(self._log, settled, self._catalog())
 
     def drop(self, table: TableId) -> None:
         def body(transaction: Transaction) -> None:
@@ -270,22 +347,18 @@ class EmbeddedBase:
             for slot in range(self._slots):
                 run_lists.forget(transaction, run_lists.owner_of(table, slot))
             run_lists.note_change(transaction)
-            log.note(transaction, self._catalog())
+            log.note(transaction, self._file, self._catalog())
 
-        self._environment.write(body, frees=True)
+        with self._file.locked():  # who appends has seen it, or was before
+            self._environment.write(body, frees=True)
 
     def reclaim(self, seconds: float) -> bool:
         if self._environment.read(dropping.pending) is None:
             return False
-        more = dropping.until(
-            seconds, lambda: self._environment.write(dropping.reclaim_some, frees=True)
-        )
-        if not more:
-            self._environment.write(self._remove_files, frees=True)
-        return more
-
-    def _remove_files(self, transaction: Transaction) -> None:
-        self._place.remove_unnamed(transaction, log.ends(transaction)[0])
+        self._environment.write(self._place.forget_unnamed, frees=True)
+        self._place.remove_unnamed(self._file.end)
+        self._environment.write(dropping.forget, frees=True)
+        return False
 
     def _check(self, stream: str) -> None:
         if stream != log.STREAM:
@@ -324,19 +397,18 @@ class _Part:
     block: bytes
 
     @classmethod
-    def of(cls, operations: Operations, now: float) -> _Part:
+    def of(cls, operations: AnyOperations, now: float) -> _Part:
+        if isinstance(operations, FewOperations):
+            few = operations.keys, operations.values
+            block = blocks.encode_few(operations.table, now, few)
+            return cls(operations.table, len(few[0]), block)
         table, keys, values = operations.table, operations.keys, operations.values
         records.check_columns(keys, values)
         records.check_not_null(keys)
+        if len(keys) == 1:
+            row = keys[0].as_py(), values[0].as_py()
+            return cls(table, 1, blocks.encode_one(table, now, row))
         return cls(table, len(keys), _log_block(table, now, keys, values) if len(keys) else b"")
-
-    def check(self, transaction: Transaction, known: Position | None) -> None:
-        """Raise if the table is gone, or was written at or after a position."""
-        dropping.check_alive(transaction, self.table)
-        if known is not None and log.table_end(transaction, self.table) > known:
-            raise Conflict(
-                f"table {self.table} was written after position {known}: read again and retry"
-            )
 
 
 def _log_block(table: TableId, now: float, *columns: pa.BinaryArray) -> bytes:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from struct import Struct
 from typing import Any, NamedTuple
 
@@ -73,6 +74,22 @@ def encode_one(table: int, time: float, items: Sequence[bytes | None]) -> bytes:
             size = len(item)
             parts += (_OFFSETS_OF_ONE.pack(0, size), item, _PAD[-size % 8])
     parts[0] = HEADER.pack(table, 1, time, len(items), nulls, 0)
+    return b"".join(parts)
+
+
+def encode_few(table: int, time: float, columns: Sequence[Sequence[bytes | None]]) -> bytes:
+    """The same block as `encode` makes, without Arrow: in less time if the rows are few."""
+    rows, nulls = len(columns[0]), 0
+    parts = [b""]
+    for i, column in enumerate(columns):
+        there = [item or b"" for item in column]
+        parts += _padded(struct.pack(f"<{rows + 1}i", 0, *accumulate(map(len, there))))
+        if None in column:
+            nulls |= 1 << i
+            valid = sum(1 << row for row, item in enumerate(column) if item is not None)
+            parts += _padded(valid.to_bytes((rows + 7) // 8, "little"))
+        parts += _padded(b"".join(there))
+    parts[0] = HEADER.pack(table, rows, time, len(columns), nulls, 0)
     return b"".join(parts)
 
 

@@ -71,8 +71,8 @@ class _Writing(_Reading):
 
 
 class EmbeddedCatalog:
-    def __init__(self, environment: Environment, others: Sequence[Environment]) -> None:
-        """`others` are the environments of the other parts."""
+    def __init__(self, environment: Environment, others: Sequence[parts.Clock]) -> None:
+        """`others` are the other parts."""
         self._environment, self._others = environment, others
 
     def transact(self, body: Callable[[CatalogTransaction], T]) -> T:

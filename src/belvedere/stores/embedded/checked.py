@@ -16,7 +16,7 @@ from zlib import crc32
 _CHECK = Struct("<I")
 CHECK_SIZE = _CHECK.size
 _OURS = b"\0\0\0\0"  # what is neither a row nor the catalog's begins with it
-_SINGLE = (b"mfloors", b"mparts", b"mstore", b"mend", b"mlists", b"mrows", b"msettled")
+_SINGLE = (b"mfloors", b"mparts", b"mstore", b"mend", b"mlists", b"mrows", b"msettled", b"mlog")
 _OF_TABLE = (b"mcount", b"mtable", b"mgone")  # and its number, or its number and a slot
 # bytes of keys with numbers: of a log block, of a run list, of a mark
 _NUMBERED = {b"l": (9,), b"r": (13, 15), b"b": (11,)}

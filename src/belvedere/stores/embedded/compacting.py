@@ -72,7 +72,8 @@ def _in_use(folder: Path) -> str:
 
 def _bytes(folders: list[Path]) -> int:
     """What a store takes; LMDB's files may have holes, which take nothing."""
-    return sum(entry.stat().st_blocks * 512 for folder in folders for entry in os.scandir(folder))
+    entries = (entry for folder in folders for entry in folder.rglob("*"))
+    return sum(entry.stat().st_blocks * 512 for entry in entries)
 
 
 # ---------------------------------------------------------------- runs

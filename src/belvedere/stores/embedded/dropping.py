@@ -1,29 +1,22 @@
 """Dropped base tables: a mark that every write and read looks at, and rows that are nobody's until
 they are removed.
 
-    00000000 'm' "table" u32   position after the last operation on a table; all ones: it was
-                               dropped
-    00000000 'm' "gone" u32    a table of which there may be files, or records of an older format,
-                               that nobody needs
+    00000000 'm' "table" u32   all ones: the table was dropped (else see `log.py`)
+    00000000 'm' "gone" u32    a table of which there may be files that nobody needs
 
 The first mark stays for ever: a writer of any process may hold the table for as long as it likes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from time import monotonic
-
 from belvedere.errors import Dropped
 from belvedere.stores.base import TableId
 from belvedere.stores.embedded.checked import opened, seal
 from belvedere.stores.embedded.environment import Transaction
-from belvedere.stores.embedded.records import prefix
 
 TABLE = b"\0\0\0\0mtable"
 _DEAD = b"\xff" * 8
 _GONE = b"\0\0\0\0mgone"
-_ROWS_PER_STEP = 10_000
 
 
 def table_entry(transaction: Transaction, table: TableId) -> bytes:
@@ -79,36 +72,7 @@ def pending(transaction: Transaction) -> TableId | None:
     return None
 
 
-def remove_some(transaction: Transaction, table: TableId) -> bool:
-    """Delete some records of a table; whether there may be more.
-
-    Short, because it takes the writers' lock.
-    """
-    start = prefix(table)
-    with transaction.cursor() as cursor:
-        if not cursor.set_range(start):
-            return False
-        for _ in range(_ROWS_PER_STEP):
-            if not cursor.key().startswith(start):
-                return False
-            cursor.delete()
-    return True
-
-
-def reclaim_some(transaction: Transaction) -> bool:
-    """Remove some records of such a table; whether there may be more of it or of another."""
-    table = pending(transaction)
-    if table is None:
-        return False
-    if not remove_some(transaction, table):
+def forget(transaction: Transaction) -> None:
+    """That something of such tables may be left."""
+    while (table := pending(transaction)) is not None:
         transaction.delete(_GONE + table.to_bytes(4, "big"))
-    return pending(transaction) is not None
-
-
-def until(seconds: float, step: Callable[[], bool]) -> bool:
-    """Take steps while there are more and time is left, at least one; whether there are more."""
-    deadline = monotonic() + seconds
-    more = step()
-    while more and monotonic() < deadline:
-        more = step()
-    return more

@@ -4,7 +4,6 @@ All keys are in LMDB's main database, so that opening never waits for a writer (
 opened in a write transaction). A record's key is a table id of four bytes and the record's own key.
 Table 0 is never given out; its keys hold everything that is not a record.
 
-    00000000 'l' position u64          a log block
     00000000 'm' ...                   floors, ends, counts
     00000000 'r' table u32 epoch u64   a run list; 's' name, a small section
     table u32, key                     a record
@@ -173,10 +172,7 @@ class Environment:
             transaction = self._begin(None, None, True)
             if self.replaced:
                 transaction.abort()
-                raise StoreError(
-                    f"{self.path} was removed or replaced while it was open; nothing was written."
-                    " Open the store again"
-                )
+                raise gone(self.path)
             self._writer = threading.get_ident()
             self._holder.began()  # type: ignore[union-attr]  # _begin has opened it
             try:
@@ -365,6 +361,11 @@ class Environment:
         if self._inherited is not None:
             self._inherited.close()
             self._inherited = None
+
+
+def gone(path: str) -> StoreError:
+    what = f"{path} was removed or replaced while it was open; nothing was written"
+    return StoreError(f"{what}. Open the store again")
 
 
 def translated(path: str, error: Exception) -> BelvedereError:

@@ -34,8 +34,8 @@ class Holder:
     With more processes than entries the surplus ones are simply not watched.
     """
 
-    def __init__(self, folder: str) -> None:
-        fd = os.open(os.path.join(folder, _NAME), os.O_RDWR | os.O_CREAT, 0o644)
+    def __init__(self, folder: str, name: str = _NAME) -> None:
+        fd = os.open(os.path.join(folder, name), os.O_RDWR | os.O_CREAT, 0o644)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX)
             if os.fstat(fd).st_size < _ENTRIES * _ENTRY.size:
@@ -71,12 +71,12 @@ class Holder:
         self._map.close()
 
 
-def end_stuck(folder: str | Path, deadline_seconds: float) -> list[int]:
+def end_stuck(folder: str | Path, deadline_seconds: float, name: str = _NAME) -> list[int]:
     """Kill the processes, other than this one, that have held the write lock longer than allowed;
     return their ids.
     """
     try:
-        with open(os.path.join(folder, _NAME), "rb") as file:
+        with open(os.path.join(folder, name), "rb") as file:
             entries = file.read()
     except FileNotFoundError:  # nobody has opened this environment yet
         return []

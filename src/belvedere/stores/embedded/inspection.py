@@ -15,9 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from belvedere.errors import BelvedereError, Damaged, StoreError
-from belvedere.libraries import pa
 from belvedere.stores.embedded import (
-    blocks,
     checked,
     environment,
     files,
@@ -29,11 +27,12 @@ from belvedere.stores.embedded import (
     trees,
 )
 from belvedere.stores.embedded.files import DATA
+from belvedere.stores.embedded.log_inspection import LogFound
 from belvedere.stores.embedded.run_inspection import Damage, RunList, RunsFound
 
 _TRIES = 20
 _MAP_SIZE, _MAX_SIZE = 64 << 30, 1 << 40
-_LOG, _END = b"\0\0\0\0l", b"\0\0\0\0mend"
+_END = b"\0\0\0\0mend"
 _FIRST_TABLE, _CATALOG = b"\0\0\0\1", b"\1"
 
 
@@ -109,15 +108,19 @@ def _inspect_part(folder: Path, name: str) -> tuple[_Contents, Part]:
         if not runs.missing or contents.lists == before:
             break
         before = contents.lists  # merged meanwhile, if the lists are others now
+    found = LogFound()
+    if name == "base":
+        found.read(path, contents.store, log.trim_point(contents.end), log.noted_end(contents.end))
     # sections in LMDB that its damaged pages have are not told one by one
     lost = contents.damages and [each for each in runs.damages if each.file == path]
-    damages = *contents.damages, *(each for each in runs.damages if each not in lost)
+    of_runs = (each for each in runs.damages if each not in lost)
+    damages = *contents.damages, *of_runs, *found.damages
     return contents, Part(
         name,
         path,
         _size(path),
         contents.entries,
-        contents.blocks,
+        found.records,
         len(contents.lists),
         len(runs.sections),
         runs.rows + contents.rows,
@@ -127,7 +130,7 @@ def _inspect_part(folder: Path, name: str) -> tuple[_Contents, Part]:
 
 
 def _size(path: str) -> int:
-    found = [each for each in Path(path).glob("*") if each.suffix in (".mdb", ".run")]
+    found = [each for each in Path(path).rglob("*") if each.suffix in (".mdb", ".run", ".log")]
     return sum(each.stat().st_size for each in found if each.exists())
 
 
@@ -174,12 +177,11 @@ class _Contents:
     damages: list[Damage] = field(default_factory=list)
     entries: int = 0
     rows: int = 0
-    blocks: int = 0
     lists: list[RunList] = field(default_factory=list)
     sections: dict[str, bytes] = field(default_factory=dict)
     catalog: dict[str, bytes] = field(default_factory=dict)
     end: dict[bytes, bytes] = field(default_factory=dict)  # of the log, as it is kept
-    _log: list[tuple[int, int]] = field(default_factory=list)  # where stretches begin and end
+    store: str = ""  # whose part it is
 
     def report(self, what: str, table: int = 0) -> None:
         self.damages.append(Damage(self.file, what, table))
@@ -198,7 +200,6 @@ class _Contents:
                     return True
                 for key, value in trees.entries(file.fileno(), meta, self.report):
                     self._add(key, value)
-                self._check_log()
                 newest = files.newest_meta(file)
                 return number is not None or not self.damages or newest == meta
         except FileNotFoundError:
@@ -227,33 +228,10 @@ class _Contents:
             self.lists.append(RunList(_table(key), int.from_bytes(key[-8:], "big"), value))
         elif key.startswith(run_lists.SECTION):
             self.sections[key[len(run_lists.SECTION) :].decode(errors="replace")] = value
-        elif key.startswith(_LOG):
-            self._add_block(int.from_bytes(key[len(_LOG) :], "big"), key, value)
         elif key == _END:
             self.end = {key: value}
-
-    def _add_block(self, start: int, key: bytes, value: bytes) -> None:
-        self.blocks += 1
-        try:
-            end = start + sum(len(block.columns[0]) for block in blocks.decode_all(value))
-        except (Damaged, pa.ArrowInvalid) as error:
-            self.report(f"{checked.describe(key)} cannot be read ({error})")
-            return
-        if self._log and self._log[-1][1] == start:
-            self._log[-1] = self._log[-1][0], end
-        else:
-            self._log.append((start, end))
-
-    def _check_log(self) -> None:
-        """That blocks stand one behind the other from the trim point to the end."""
-        end, trimmed = log.ends(self.end)
-        at = trimmed
-        for start, stop in self._log:
-            if start != at:
-                self.report(f"the log has no operations from {at:,} to {start:,}")
-            at = stop
-        if at != end:
-            self.report(f"the log ends at {at:,}, and should at {end:,}")
+        elif key == parts.STORE:
+            self.store = value.decode(errors="replace").partition(" ")[0]
 
 
 def _table(key: bytes) -> int:

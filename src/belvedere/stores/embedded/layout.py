@@ -9,7 +9,8 @@ in the middle of either.
 
 Format 2 had no ids, and its environments were made when they were first used. Formats 2 and 3 kept
 state tables as records in LMDB (`older_slots.py`). Formats up to 4 had no checksums here and in
-LMDB's values (`older_values.py`), and base rows in LMDB (`older_base.py`).
+LMDB's values (`older_values.py`), and base rows in LMDB (`older_base.py`). Formats up to 5 had the
+log in LMDB (`older_log.py`).
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ from zlib import crc32
 import lmdb
 
 from belvedere.errors import StoreError
-from belvedere.stores.embedded import files, older_base, older_slots, older_values, parts
+from belvedere.stores.embedded import files, older_base, older_log, older_slots, older_values, parts
 from belvedere.stores.embedded.environment import is_open, translated
 from belvedere.stores.embedded.files import DATA, LOCK, RESTORE
 
-FORMAT = 5
+FORMAT = 6
 _OLDEST = 2
 _WITH_CHECKSUM = 5
 FORMAT_FILE = "format.json"
@@ -181,6 +182,7 @@ def _create(folder: Path, slots: int) -> None:
     made = begun or _begin(folder, slots)
     for part in parts.names(made.slots):
         _make(folder / part, made.id, part, fresh=True)
+    older_log.begin(folder / "base", made.id)
     _publish(folder)
 
 
@@ -275,6 +277,7 @@ def _migrate(folder: Path, found: Format) -> Format:
     older_base.convert(str(folder / "base"), found.slots)
     for part in names[2:]:
         older_slots.convert(str(folder / part))
+    older_log.convert(folder / "base", made.id)
     _publish(folder)
     return made
 

@@ -37,6 +37,7 @@ from belvedere.stores.embedded.runs import Batch, RunRef, joined
 T = TypeVar("T")
 _DONE = b"\0\0\0\0msettled"
 _ROOM = 64 << 20  # for run lists
+_ROWS_PER_STEP = 10_000
 
 
 class _Settled(NamedTuple):
@@ -54,7 +55,7 @@ def convert(path: str, slots: int) -> None:
             if not _read(environment, lambda t: t.get(_DONE)):
                 _settle_all(environment, path, slots)
             for table in _read(environment, older_slots.tables_of):
-                while _write(environment, partial(dropping.remove_some, table=table)):
+                while _write(environment, partial(_remove_some, table=table)):
                     pass
     except lmdb.Error as error:
         raise translated(path, error) from error
@@ -62,7 +63,7 @@ def convert(path: str, slots: int) -> None:
 
 def _settle_all(environment: Any, path: str, slots: int) -> None:
     with environment.begin() as transaction:
-        _, start = log.ends(transaction)
+        start = log.trim_point(transaction)
         writer = RunWriter(RunFiles(path), start)
         tables = older_slots.tables_of(transaction)
         made = [each for table in tables for each in _settle(transaction, writer, table, slots)]
@@ -137,6 +138,19 @@ def _name(transaction: Transaction, start: int, slots: int, made: list[_Settled]
         run_lists.put(transaction, each.owner, start, each.runs)
         run_lists.add_to_count(transaction, each.owner, each.records, each.size)
     for slot in range(slots):
-        settling.put_mark(transaction, slot, start)
+        settling.put_mark(transaction, slot, start, 0)
     settling.put_floor(transaction, start)
     transaction.put(_DONE, seal(_DONE, b"1"))
+
+
+def _remove_some(transaction: Transaction, table: TableId) -> bool:
+    """Delete some records of a table; whether there may be more."""
+    start = prefix(table)
+    with transaction.cursor() as cursor:
+        if not cursor.set_range(start):
+            return False
+        for _ in range(_ROWS_PER_STEP):
+            if not cursor.key().startswith(start):
+                return False
+            cursor.delete()
+    return True

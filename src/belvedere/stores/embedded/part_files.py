@@ -7,8 +7,8 @@ and the files that are needed in that transaction.
     00000000 'r' ... u64    a run list; the last eight bytes of its key are its epoch or position,
                             and of keys that differ in them only the last one is the newest
 
-Lists that are not the newest may name files that are gone: collecting removes files before its
-transaction, which removes the lists, is committed.
+Lists that are not the newest may name files that are gone: earlier versions removed files before
+they had taken the names away, and may have been killed in between.
 """
 
 from __future__ import annotations

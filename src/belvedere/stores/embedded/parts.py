@@ -23,14 +23,16 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from struct import Struct
+from typing import Protocol
 
 from belvedere.errors import StoreError
 from belvedere.stores.embedded import log, part_files, run_lists
 from belvedere.stores.embedded.checked import opened, seal
 from belvedere.stores.embedded.environment import Environment, Transaction
 from belvedere.stores.embedded.files import RESTORE
+from belvedere.stores.embedded.log_file import LogFile
 
-_STORE = b"\0\0\0\0mstore"
+STORE = b"\0\0\0\0mstore"
 PARTS = b"\0\0\0\0mparts"
 _NUMBER = Struct(">Q")
 _COPY = "or this copy was not made in one piece: use belvedere backup"
@@ -41,12 +43,12 @@ def names(slots: int) -> list[str]:
 
 
 def claim(transaction: Transaction, store: str, part: str) -> None:
-    transaction.put(_STORE, f"{store} {part}".encode())
+    transaction.put(STORE, f"{store} {part}".encode())
 
 
 def owner(transaction: Transaction) -> str | None:
     """The id of the store and the name of the part, as `claim` wrote them."""
-    found: bytes | None = transaction.get(_STORE)
+    found: bytes | None = transaction.get(STORE)
     return None if found is None else found.decode(errors="replace")
 
 
@@ -54,9 +56,16 @@ def is_blank(transaction: Transaction) -> bool:
     return not transaction.stat()["entries"]
 
 
-def note(transaction: Transaction, others: Sequence[Environment]) -> None:
+class Clock(Protocol):
+    """Of a part: it only goes on."""
+
+    def number(self) -> int: ...
+
+
+def note(transaction: Transaction, others: Sequence[Clock]) -> None:
     """In a transaction of the catalog: how far the other parts are. What is noted only grows."""
-    before = noted(transaction) or [0] * len(others)
+    before = noted(transaction)
+    before += [0] * (len(others) - len(before))  # formats up to 5 had no clock of the log
     numbers = b"".join(
         _NUMBER.pack(max(each.number(), old)) for each, old in zip(others, before, strict=True)
     )
@@ -70,7 +79,7 @@ def noted(transaction: Transaction) -> list[int]:
     return [number for (number,) in _NUMBER.iter_unpack(known)]
 
 
-def check(folder: str, store: str, environments: Sequence[Environment]) -> None:
+def check(folder: str, store: str, environments: Sequence[Environment], file: LogFile) -> None:
     """Raise unless all parts are of this store, from one time, and have their files.
 
     Other processes may write meanwhile: clocks only go on.
@@ -93,6 +102,25 @@ def check(folder: str, store: str, environments: Sequence[Environment]) -> None:
             raise mixed(folder, name, "the catalog")
     for environment in others:
         part_files.check_there(environment)
+    _check_log(folder, store, catalog, others, file)
+
+
+def _check_log(
+    folder: str, store: str, catalog: Environment, others: Sequence[Environment], file: LogFile
+) -> None:
+    """Its clock is its end, and its records say what catalog their writers have seen."""
+    base = others[0]
+    file.check(store, base.read(log.trim_point))
+    _, seen = file.last()
+    now, known = catalog.read(lambda transaction: (transaction.id(), noted(transaction)))
+    if seen > now:
+        raise mixed(folder, "catalog", "base/log")
+    noted_by_base, by_catalog = base.read(log.noted_end), max(known[len(others) :], default=0)
+    file.reach(max(noted_by_base, by_catalog))
+    if file.end < noted_by_base:
+        raise mixed(folder, "base/log", "base")
+    if file.end < by_catalog:
+        raise mixed(folder, "base/log", "the catalog")
 
 
 def _check_owner(folder: str, store: str, name: str, found: str | None) -> None:

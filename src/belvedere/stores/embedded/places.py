@@ -11,6 +11,8 @@ from belvedere.errors import Damaged, StoreError, StoreFull
 from belvedere.libraries import pa, pc
 from belvedere.stores.embedded import merging, run_files, run_lists
 from belvedere.stores.embedded.environment import Environment, Transaction
+from belvedere.stores.embedded.log import Log
+from belvedere.stores.embedded.log_file import LogFile
 from belvedere.stores.embedded.run_files import RunFiles, RunWriter
 from belvedere.stores.embedded.run_lists import Owner
 from belvedere.stores.embedded.runs import Run, RunRef
@@ -64,16 +66,34 @@ class Place:
     def missing(self, error: FileNotFoundError, owner: Owner) -> Damaged:
         return Damaged(f"{error.filename} is missing, which has records of {self.where(owner)}")
 
-    def remove_unnamed(self, transaction: Transaction, keep: Epoch) -> None:
-        """Files of attempts that are too late by now, and of runs that were merged.
-
-        Inside of a write transaction: who names a file looks there whether it is still there.
-        """
+    def forget_unnamed(self, transaction: Transaction) -> None:
+        """Small sections that no run list names any more."""
         named = run_lists.named_files(transaction, self.environment.path)
         run_lists.remove_sections(transaction, named)
-        for name in set(self.files.names()) - named - self.files.in_flight:
-            if run_files.epoch_of(name) <= keep:
-                self.files.remove(name)
+
+    def remove_unnamed(self, keep: Epoch) -> None:
+        """Files of attempts that are too late by now, and of runs that were merged.
+
+        In a write transaction that changes nothing: who names a file looks in his whether it is
+        still there. It comes after the one that took the names away, else who is killed in it would
+        leave lists of files that are gone.
+        """
+
+        def body(transaction: Transaction) -> None:
+            named = run_lists.named_files(transaction, self.environment.path)
+            for name in set(self.files.names()) - named - self.files.in_flight:
+                if run_files.epoch_of(name) <= keep:
+                    self.files.remove(name)
+
+        self.environment.write(body, frees=True)
+
+
+class BasePlace(Place):
+    """All base rows, and the log that they are made of."""
+
+    def __init__(self, environment: Environment, file: LogFile) -> None:
+        super().__init__(environment)
+        self.log = Log(file, environment)
 
 
 class NewRun:

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING
 import lmdb
 
 from belvedere.errors import StoreError
-from belvedere.stores.embedded import backup, copies, layout, parts
+from belvedere.stores.embedded import backup, copies, layout, log_copies, parts
 from belvedere.stores.embedded.backup import Listed
 from belvedere.stores.embedded.environment import translated
 from belvedere.stores.embedded.files import DATA
 from belvedere.stores.embedded.layout import FORMAT, FORMAT_FILE, RESTORE_BEGUN, Format
+from belvedere.stores.embedded.log_segments import FOLDER
 
 if TYPE_CHECKING:
     from belvedere.stores.embedded.store import EmbeddedStore
@@ -42,6 +43,7 @@ def restore(source: Path, target: Path, finish: Callable[[EmbeddedStore], None])
         _bring(source, target, listed)
         for part in parts.names(made.slots):
             _claim(target / part, made.id, part)
+        log_copies.claim(target / "base", made.id)
         _finish(target, made, finish)
         (target / RESTORE_BEGUN).write_bytes(layout.to_bytes(made))
 
@@ -64,9 +66,10 @@ def _check_files(source: Path, listed: Listed) -> None:
 
 
 def _bring(source: Path, target: Path, listed: Listed) -> None:
-    """Runs are linked if that is possible; what LMDB will write to is always a copy."""
+    """Runs are linked if that is possible; what will be written to is always a copy."""
     for part in parts.names(listed.format.slots):
         (target / part).mkdir(parents=True)
+    (target / "base" / FOLDER).mkdir()
     for path in listed.sizes:
         wanted = listed.checksums.get(path)
         if wanted is not None or not copies.link(source / path, target / path):

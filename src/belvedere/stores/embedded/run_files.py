@@ -24,7 +24,7 @@ from dataclasses import dataclass
 
 from belvedere.errors import Damaged, StoreError, StoreFull
 from belvedere.libraries import pa
-from belvedere.stores.embedded import sections
+from belvedere.stores.embedded import disk, sections
 from belvedere.stores.embedded.runs import SMALL, Batch, Ref, Run, RunRef, is_small, joined
 from belvedere.stores.embedded.sections import Section, Source
 from belvedere.types import Epoch
@@ -100,7 +100,7 @@ class RunFiles:
         with self._lock:
             self._mapped.pop(name, None)
         try:
-            os.unlink(os.path.join(self.folder, name))
+            disk.unlink(os.path.join(self.folder, name))
         except FileNotFoundError:
             return  # somebody else was first
 
@@ -236,7 +236,8 @@ class RunWriter:
         for file in self._all:
             file.finish()
         if self._all:
-            _sync_folder(self._files.folder)
+            with _no_room(self._files.folder):
+                disk.sync_folder(self._files.folder)
 
     def keep_if(self, name: Callable[[], bool]) -> bool:
         """Name the files, and remove them if that was not done, or raised; whether it was done.
@@ -271,23 +272,19 @@ class _File:
     def __init__(self, folder: str, name: str) -> None:
         self.name, self._path, self._size = name, os.path.join(folder, name), 0
         with _no_room(self._path):
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-            self._fd = os.open(self._path, flags, 0o666)
+            self._fd = disk.create_new(self._path)
 
     def write(self, parts: list[bytes]) -> int:
         """Where it begins."""
         start = self._size
         with _no_room(self._path):
-            for part in parts:
-                view = memoryview(part)
-                while len(view):
-                    view = view[os.write(self._fd, view) :]
-                self._size += len(part)
+            disk.write(self._fd, parts, start)
+        self._size += sum(map(len, parts))
         return start
 
     def finish(self) -> None:
         with _no_room(self._path):
-            os.fdatasync(self._fd)
+            disk.sync(self._fd)
         self.close()
 
     def close(self) -> None:
@@ -314,14 +311,6 @@ class _no_room:
                 f" retry ({error.strerror})"
             ) from error
         raise StoreError(f"{self._path} cannot be written: {error.strerror}") from error
-
-
-def _sync_folder(folder: str) -> None:
-    fd = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
 def _between(last: bytes | None, first: bytes) -> bytes:

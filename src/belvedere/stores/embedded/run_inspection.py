@@ -19,6 +19,8 @@ from belvedere.stores.embedded.run_files import RunFiles
 from belvedere.stores.embedded.runs import Ref, Run, RunRef, is_small
 from belvedere.stores.embedded.sections import Section
 
+MISSING = "it is missing"
+
 
 @dataclass(frozen=True, slots=True)
 class Damage:
@@ -79,13 +81,10 @@ class RunsFound:
             place = self._place(ref)
             behind = run[number + 1].first if number + 1 < len(run) else None
             try:
-                opened = files.open_runs([(ref,)], small)[0]
-                found = list(_wrong(opened, ref, table, behind))
+                found = look_at(files, ref, table, behind, small)
             except FileNotFoundError:
                 self.missing = True
-                found = ["it is missing"]
-            except Damaged as error:
-                found = [error.what]
+                found = [MISSING]
             keys = ref.first, behind
             damages = tuple(Damage(place, what, table, keys) for what in found)
             if not self.missing:
@@ -105,6 +104,17 @@ class RunsFound:
     def unnamed(self) -> list[str]:
         """Files that no list names: somebody is writing them, or they will be removed."""
         return sorted(set(RunFiles(self.folder).names()) - self.named)
+
+
+def look_at(
+    files: RunFiles, ref: Ref, table: TableId, behind: bytes | None, small: Mapping[str, bytes]
+) -> list[str]:
+    """What is wrong with a section; FileNotFoundError if it is not there."""
+    try:
+        opened = files.open_runs([(ref,)], small)[0]
+        return list(_wrong(opened, ref, table, behind))
+    except Damaged as error:
+        return [error.what]
 
 
 def _wrong(run: Run, ref: Ref, table: TableId, behind: bytes | None) -> Iterator[str]:

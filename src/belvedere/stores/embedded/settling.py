@@ -34,7 +34,7 @@ from belvedere.stores.base import RowChanges, Slot, TableId
 from belvedere.stores.embedded import dropping, log, run_lists, runs
 from belvedere.stores.embedded.checked import opened, seal
 from belvedere.stores.embedded.environment import Transaction
-from belvedere.stores.embedded.places import NewRun, Place, name_files
+from belvedere.stores.embedded.places import BasePlace, NewRun, name_files
 from belvedere.stores.embedded.run_files import SMALL_BYTES, RunWriter
 from belvedere.stores.embedded.runs import Batch
 from belvedere.types import Position
@@ -44,6 +44,7 @@ _ROWS = b"\0\0\0\0mrows"
 _NUMBER = Struct(">Q")
 # operations, and bytes of them, that are left in the log: to settle them costs waiting for the disk
 FEW, FEW_BYTES = 8192, 8 << 20
+_LAST = (1 << 63) - 1
 Number = Callable[[], int]
 
 
@@ -58,25 +59,26 @@ def mark_at(transaction: Transaction, slot: Slot, position: Position) -> Positio
 
 
 def newest_mark(transaction: Transaction, slot: Slot) -> Position:
-    return mark_at(transaction, slot, log.ends(transaction)[0])
+    return mark_at(transaction, slot, _LAST)
 
 
-def put_mark(transaction: Transaction, slot: Slot, position: Position) -> None:
+def put_mark(transaction: Transaction, slot: Slot, position: Position, logged: int) -> None:
+    """With the bytes that were logged so far."""
     key = _mark_key(slot, position)
-    transaction.put(key, seal(key, _NUMBER.pack(log.logged_bytes(transaction))))
+    transaction.put(key, seal(key, _NUMBER.pack(logged)))
 
 
 def _mark_key(slot: Slot, position: Position) -> bytes:
     return _MARK + slot.to_bytes(2, "big") + position.to_bytes(8, "big")
 
 
-def waiting(transaction: Transaction, slot: Slot) -> tuple[Position, int]:
+def waiting(transaction: Transaction, slot: Slot, logged: int) -> tuple[Position, int]:
     """The newest mark of a slot, and how many bytes were logged since it was made."""
     mark = newest_mark(transaction, slot)
     key = _mark_key(slot, mark)
     stored = transaction.get(key)
     then = int(_NUMBER.unpack(opened(key, stored))[0]) if stored else 0
-    return mark, log.logged_bytes(transaction) - then
+    return mark, logged - then
 
 
 def row_size(transaction: Transaction, slots: int) -> Callable[[TableId], int]:
@@ -115,7 +117,7 @@ def check_kept(transaction: Transaction, position: Position) -> None:
 class Settling:
     """One slot, from its mark to a position."""
 
-    place: Place
+    place: BasePlace
     slot: Slot
     slots: int
     catalog: Number
@@ -137,7 +139,7 @@ class Settling:
     def _logged(self, low: Position, high: Position) -> Iterator[tuple[TableId, Batch]]:
         """Operations by table, in their order."""
         found: dict[TableId, list[Batch]] = {}
-        for block in log.read(self.place.environment, low, high):
+        for block in log.read(self.place.log, low, high):
             mine = pa.array(slots_of(block.keys, self.slots) == self.slot)
             part = block.keys.filter(mine), block.values.filter(mine)
             found.setdefault(block.table, []).append(part)
@@ -193,8 +195,8 @@ class Settling:
             each.apply(transaction, high)
         for section, data in writer.small.items():
             run_lists.put_section(transaction, section, data)
-        put_mark(transaction, self.slot, high)
-        log.note(transaction, self.catalog())
+        put_mark(transaction, self.slot, high, self.place.log.file.last()[0])
+        log.note(transaction, self.place.log.file, self.catalog())
         return True
 
 
@@ -205,24 +207,26 @@ def _is_dead(transaction: Transaction, run: NewRun) -> bool:
 # ---------------------------------------------------------------- collecting
 
 
-def collect(place: Place, slots: int, keep: Position, catalog: int) -> Position:
+def collect(place: BasePlace, slots: int, keep: Position, catalog: int) -> Position:
     """Forget rows as of positions below `keep`; returns up to where the log is not needed for rows
     any more.
     """
 
-    def body(transaction: Transaction) -> Position:
+    def body(transaction: Transaction) -> tuple[Position, Position]:
         kept = max(keep, floor(transaction))
         marks = {slot: mark_at(transaction, slot, kept) for slot in range(slots)}
         for slot, mark in marks.items():
             _remove_marks_below(transaction, slot, mark)
         for owner, position in _replaced(transaction, marks):
             run_lists.remove(transaction, owner, position)
-        place.remove_unnamed(transaction, kept)
+        place.forget_unnamed(transaction)
         put_floor(transaction, kept)
-        log.note(transaction, catalog)
-        return min(marks.values())
+        log.note(transaction, place.log.file, catalog)
+        return kept, min(marks.values())
 
-    return place.environment.write(body, frees=True)
+    kept, settled = place.environment.write(body, frees=True)
+    place.remove_unnamed(kept)
+    return settled
 
 
 def _remove_marks_below(transaction: Transaction, slot: Slot, mark: Position) -> None:

@@ -182,6 +182,10 @@ class EmbeddedReader(_View):
     def __init__(self, place: SlotFiles, epoch: Epoch) -> None:
         super().__init__(place, epoch, epoch)
 
+    def runs(self, table: TableId) -> tuple[Run, ...]:
+        """The runs of a table, newest first."""
+        return self._runs(table)
+
     def scan(
         self, table: TableId, low: bytes = b"", high: bytes | None = None, batch: int = 100_000
     ) -> Iterator[Batch]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 
 from belvedere.errors import StoreError
-from belvedere.stores.base import Getter, Slot, SlotStatus, TableId, TableShape
-from belvedere.stores.embedded import run_lists, shard
+from belvedere.stores.base import Difference, Getter, Slot, SlotStatus, TableId, TableShape
+from belvedere.stores.embedded import differences, run_lists, shard
 from belvedere.stores.embedded.environment import Environment, Transaction
 from belvedere.stores.embedded.merging_thread import Merging
 from belvedere.stores.embedded.places import Place
@@ -32,6 +32,11 @@ class EmbeddedState:
 
     def reader(self, slot: Slot, epoch: Epoch) -> EmbeddedReader:
         return EmbeddedReader(self.places[slot], epoch)
+
+    def differences(
+        self, slot: Slot, table: TableId, low: Epoch, high: Epoch
+    ) -> Iterator[Difference]:
+        return differences.between(self._slot(slot), table, low, high)
 
     def getter(self, table: TableId) -> Getter:
         return shard.getter(self.places, table)
@@ -85,12 +90,13 @@ def _collect(place: SlotFiles, keep: Epoch, catalog: int) -> None:
         write, history = run_lists.floors(transaction)
         for owner, epoch in _replaced(transaction, keep):
             run_lists.remove(transaction, owner, epoch)
-        place.remove_unnamed(transaction, keep)
+        place.forget_unnamed(transaction)
         run_lists.set_floors(transaction, max(write, keep), max(history, keep), catalog)
 
     # else there is nothing left to drop: attempts below are refused
     if place.environment.read(run_lists.floors)[1] < keep:
         place.environment.write(body, frees=True)
+        place.remove_unnamed(keep)
 
 
 def _replaced(transaction: Transaction, keep: Epoch) -> list[tuple[Owner, Epoch]]:

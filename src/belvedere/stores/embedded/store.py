@@ -2,7 +2,8 @@
 
 format.json     format version, slot count, the store's id
 catalog/        definitions, lease, intents, commits
-base/           the change log and base rows
+base/           base rows
+base/log/       the change log
 slots/000/ ...  state tables
 """
 
@@ -24,12 +25,13 @@ from belvedere.stores.base import (
     StateTables,
 )
 from belvedere.stores.closed import Closed
-from belvedere.stores.embedded import environment, holder, layout, pages, parts, reading
+from belvedere.stores.embedded import environment, holder, layout, log, pages, parts, reading
 from belvedere.stores.embedded.base_tables import EmbeddedBase
 from belvedere.stores.embedded.catalog import EmbeddedCatalog
 from belvedere.stores.embedded.environment import Environment
 from belvedere.stores.embedded.layout import Format
-from belvedere.stores.embedded.places import Place
+from belvedere.stores.embedded.log_file import LOCKS, LogFile
+from belvedere.stores.embedded.places import BasePlace, Place
 from belvedere.stores.embedded.reading import ReadOnly
 from belvedere.stores.embedded.state import EmbeddedState
 
@@ -47,9 +49,9 @@ class EmbeddedStore:
     """
 
     def __init__(
-        self, path: str, slots: int, map_size: int, max_size: int, why_read_only: str = ""
+        self, path: str, found: Format, map_size: int, max_size: int, why_read_only: str = ""
     ) -> None:
-        self.path = path
+        self.path, self.id, slots = path, found.id, found.slots
         self.url = f"belvedere:{path}"
         self._options = {
             "map_size": map_size,
@@ -70,9 +72,16 @@ class EmbeddedStore:
             cast(Environment, ReadOnly(e, why_read_only)) if why_read_only else e
             for e in self._environments
         )
-        self._rows = Place(base)
+        self._log = LogFile(
+            base.path,
+            lambda: base.read(log.trim_point),
+            lambda: base.max_size,
+            lambda: _check_writable(base, why_read_only),
+            writable=not why_read_only,
+        )
+        self._rows = BasePlace(base, self._log)
         tables = EmbeddedBase(self._rows, slots, catalog.number)
-        self._parts = EmbeddedCatalog(catalog, [base, *state]), tables
+        self._parts = EmbeddedCatalog(catalog, [base, *state, self._log]), tables
         self._state = EmbeddedState(state, catalog.number, self._rows)
         self.catalog: Catalog = self._parts[0]
         self.base: BaseTables = tables
@@ -118,9 +127,9 @@ class EmbeddedStore:
     ) -> EmbeddedStore:
         """The store in a directory that has all its parts, whatever its format file says."""
         path = os.path.realpath(folder)
-        store = cls(path, found.slots, min(map_size, max_size), max_size, why_read_only)
+        store = cls(path, found, min(map_size, max_size), max_size, why_read_only)
         try:
-            parts.check(path, found.id, store._environments)
+            parts.check(path, found.id, store._environments, store._log)
         except BaseException:  # whatever it was, nobody gets this store, so nobody would close it
             store.close()
             raise
@@ -133,7 +142,7 @@ class EmbeddedStore:
         folder = Path(self.path)
         found = layout.read_format(folder)
         earlier = None if base is None else Path(base)
-        return backup.take(folder, found, self._environments, Path(target), earlier)
+        return backup.take(folder, found, self._environments, self._log, Path(target), earlier)
 
     @property
     def places(self) -> Sequence[Place]:
@@ -160,11 +169,14 @@ class EmbeddedStore:
         """Kill processes that have held a write lock of this store for longer; returns their ids
         (rule R10).
         """
-        return [
+        ended = [
             pid
             for each in self._environments
             for pid in holder.end_stuck(each.path, deadline_seconds)
         ]
+        for name in LOCKS:
+            ended += holder.end_stuck(self._log.path, deadline_seconds, f"holder-{name}")
+        return ended
 
     def close(self) -> None:
         """Idempotent. Environments that another store object of this process uses stay open."""
@@ -178,6 +190,7 @@ class EmbeddedStore:
         self.catalog = self.base = self.state = self.history = closed
         self._state.close()
         self._parts[1].close()
+        self._log.close()
         environments, self._environments = self._environments, []
         for each in environments:
             environment.release(each)
@@ -235,6 +248,13 @@ def _after_fork() -> None:
 
 
 os.register_at_fork(after_in_child=_after_fork)
+
+
+def _check_writable(base: Environment, why_read_only: str) -> None:
+    if why_read_only:
+        raise StoreError(f"nothing can be written: {why_read_only}")
+    if base.replaced:
+        raise environment.gone(base.path)
 
 
 def _why_read_only(folder: Path, wanted: bool) -> str:

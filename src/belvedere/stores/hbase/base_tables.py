@@ -10,7 +10,16 @@ from functools import cached_property
 
 from belvedere.errors import Damaged, Dropped, SchemaError, Stale, StoreError
 from belvedere.libraries import pa
-from belvedere.stores.base import BaseSnapshot, LogBlock, Operations, RowRange, TableId
+from belvedere.stores.base import (
+    AnyOperations,
+    BaseSnapshot,
+    Expected,
+    LogBlock,
+    Operations,
+    RowRange,
+    TableId,
+    in_arrays,
+)
 from belvedere.stores.base.mapping import Mapping
 from belvedere.stores.hbase.barrier import Barrier
 from belvedere.stores.hbase.blocks import blocks_of
@@ -299,19 +308,29 @@ class HBaseBase:
         return Vector()
 
     def write_all(
-        self, operations: Sequence[Operations], unless_after: Vector | None = None
+        self,
+        operations: Sequence[AnyOperations],
+        unless_after: Vector | None = None,
+        expected: Sequence[Expected] = (),
     ) -> Vector:
+        if expected:
+            raise StoreError("HBase has no transactions: what was read cannot be compared")
         if len(operations) > 1:
             raise StoreError("HBase has no transactions over tables: write each by itself")
-        for part in operations:
+        for part in map(in_arrays, operations):
             self.write(part.table, part.keys, part.values, part.before_images, unless_after)
         return Vector()
 
     def put_one(
-        self, table: TableId, key: bytes, value: bytes | None, before_images: bool
+        self,
+        table: TableId,
+        key: bytes,
+        value: bytes | None,
+        before_images: bool,
+        expected: Sequence[Expected] = (),
     ) -> Vector:
         keys, values = pa.array([key], pa.binary()), pa.array([value], pa.binary())
-        return self.write(table, keys, values, before_images)
+        return self.write_all([Operations(table, keys, values, before_images)], expected=expected)
 
     def snapshot(self) -> AbstractContextManager[BaseSnapshot]:
         return nullcontext(RowsNow(self.rows_of))

@@ -11,17 +11,19 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from belvedere.errors import StoreError
 from belvedere.libraries import pa
 from belvedere.stores.base import (
     FLOOR,
+    Difference,
     Getter,
     Slot,
     SlotStatus,
     TableId,
     TableShape,
+    scan_differences,
 )
 from belvedere.stores.hbase import counts
 from belvedere.stores.hbase.catalog import HBaseCatalog
@@ -53,6 +55,13 @@ class HBaseState:
     def reader(self, slot: Slot, epoch: Epoch) -> HBaseReader:
         self._check(slot)
         return HBaseReader(self._registry, self.floor, slot, epoch)
+
+    def differences(
+        self, slot: Slot, table: TableId, low: Epoch, high: Epoch
+    ) -> Iterator[Difference]:
+        """Two scans: no index of HBase says which rows an epoch wrote."""
+        old, new = self.reader(slot, low), self.reader(slot, high)
+        return scan_differences(old.scan(table), new.scan(table))
 
     def getter(self, table: TableId) -> Getter:
         def get(slot: Slot, epoch: Epoch, key: bytes) -> bytes | None:

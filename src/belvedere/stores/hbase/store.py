@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import threading
+import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -20,6 +21,7 @@ from belvedere.stores.base import (
     BaseTables,
     Capabilities,
     Catalog,
+    CatalogTransaction,
     ForeignTables,
     RowHistory,
     StateTables,
@@ -40,6 +42,7 @@ from belvedere.stores.hbase.url import Address, check_slots, parse
 FORMAT = 1
 _ROW, _FAMILY, _QUALIFIER = b"format", "t", b"format"
 _CATALOG = "belvedere"
+_ID = "store-id"
 MakeBase = Callable[[Client, Address], BaseTables]
 
 
@@ -72,6 +75,19 @@ class HBaseStore:
         captured = HBaseForeign(base) if isinstance(base, HBaseBase) else None
         self.foreign: ForeignTables | None = captured
         self.history: RowHistory | None = None
+
+    @property
+    def id(self) -> str:
+        """In the catalog, from the first time that somebody asks."""
+
+        def make(transaction: CatalogTransaction) -> bytes:
+            known = transaction.get(_ID)
+            if known is None:
+                known = uuid.uuid4().hex.encode()
+                transaction.put(_ID, known)
+            return known
+
+        return (self.catalog.get_one(_ID) or self.catalog.transact(make)).decode()
 
     @classmethod
     def open(

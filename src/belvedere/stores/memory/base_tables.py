@@ -10,9 +10,17 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 
 from belvedere.encoding import slot_of
-from belvedere.errors import Conflict, Dropped, Stale, StoreError, TooLarge
+from belvedere.errors import Conflict, Dropped, RowConflict, Stale, StoreError, TooLarge
 from belvedere.libraries import pa
-from belvedere.stores.base import LogBlock, Operations, RowChanges, TableId
+from belvedere.stores.base import (
+    AnyOperations,
+    Expected,
+    LogBlock,
+    Operations,
+    RowChanges,
+    TableId,
+    in_arrays,
+)
 from belvedere.stores.memory.state import Batch, Rules, batches, binary, inside
 from belvedere.types import Position, Vector
 
@@ -127,14 +135,18 @@ class MemoryBase:
         return self.write_all([Operations(table, keys, values, before_images)], unless_after)
 
     def write_all(
-        self, operations: Sequence[Operations], unless_after: Vector | None = None
+        self,
+        operations: Sequence[AnyOperations],
+        unless_after: Vector | None = None,
+        expected: Sequence[Expected] = (),
     ) -> Vector:
         """With several streams each stream's part is a transaction of its own."""
         self._point("base write")
-        self._check(operations, unless_after)
-        rows = {part.table: dict(self._rows.get(part.table, {})) for part in operations}
+        arrays = [in_arrays(part) for part in operations]
+        self._check(arrays, unless_after, expected)
+        rows = {part.table: dict(self._rows.get(part.table, {})) for part in arrays}
         blocks: dict[str, list[tuple[Operations, list[Operation]]]] = {}
-        for part in operations:
+        for part in arrays:
             for stream, done in self._apply(rows[part.table], part).items():
                 blocks.setdefault(stream, []).append((part, done))
         every = (block for parts in blocks.values() for block in parts)
@@ -143,8 +155,13 @@ class MemoryBase:
         written = {stream: self._append(stream, parts) for stream, parts in blocks.items()}
         return Vector(written)
 
-    def _check(self, operations: Sequence[Operations], unless_after: Vector | None) -> None:
-        if len(operations) > 1 and len(self._logs) > 1:
+    def _check(
+        self,
+        operations: Sequence[Operations],
+        unless_after: Vector | None,
+        expected: Sequence[Expected],
+    ) -> None:
+        if (len(operations) > 1 or expected) and len(self._logs) > 1:
             raise StoreError(
                 "a transaction over several tables needs a store with one stream: write each table"
                 " by itself"
@@ -154,6 +171,11 @@ class MemoryBase:
                 raise Dropped(table)
             if unless_after is not None and not unless_after.covers(self._end_of(table)):
                 raise Conflict(f"table {table} was written after {unless_after}: read again, retry")
+        for row in expected:
+            if row.table in self._dropped:
+                raise Dropped(row.table)
+            if self._rows.get(row.table, {}).get(row.key) != row.value:
+                raise RowConflict(row.table, row.key)
 
     def _apply(self, rows: Rows, part: Operations) -> dict[str, list[Operation]]:
         """Do the operations; returns them by stream."""
@@ -186,9 +208,15 @@ class MemoryBase:
         return log.end
 
     def put_one(
-        self, table: TableId, key: bytes, value: bytes | None, before_images: bool
+        self,
+        table: TableId,
+        key: bytes,
+        value: bytes | None,
+        before_images: bool,
+        expected: Sequence[Expected] = (),
     ) -> Vector:
-        return self.write(table, binary([key]), binary([value]), before_images)
+        only = Operations(table, binary([key]), binary([value]), before_images)
+        return self.write_all([only], expected=expected)
 
     def snapshot(self) -> AbstractContextManager[MemorySnapshot]:
         self._point("base snapshot")

@@ -23,7 +23,9 @@ from belvedere.stores.base import (
     DELETE_FAMILY,
     DELETE_FAMILY_VERSION,
     PUT,
+    AnyOperations,
     Condition,
+    Expected,
     ForeignServer,
     ForeignTable,
     KeyedCells,
@@ -34,6 +36,7 @@ from belvedere.stores.base import (
     TableId,
     cells_of_rows,
     cells_schema,
+    in_arrays,
     rows_of_cells,
 )
 from belvedere.stores.memory.state import Batch, batches, binary, inside
@@ -232,18 +235,31 @@ class ForeignBase:
         return Vector()
 
     def write_all(
-        self, operations: Sequence[Operations], unless_after: Vector | None = None
+        self,
+        operations: Sequence[AnyOperations],
+        unless_after: Vector | None = None,
+        expected: Sequence[Expected] = (),
     ) -> Vector:
+        if expected:
+            raise StoreError(
+                "foreign tables have no transactions: what was read cannot be compared"
+            )
         if len(operations) > 1:
             raise StoreError("foreign tables have no transactions: write each table by itself")
-        for part in operations:
+        for part in map(in_arrays, operations):
             self.write(part.table, part.keys, part.values, part.before_images, unless_after)
         return Vector()
 
     def put_one(
-        self, table: TableId, key: bytes, value: bytes | None, before_images: bool
+        self,
+        table: TableId,
+        key: bytes,
+        value: bytes | None,
+        before_images: bool,
+        expected: Sequence[Expected] = (),
     ) -> Vector:
-        return self.write(table, binary([key]), binary([value]), before_images)
+        only = Operations(table, binary([key]), binary([value]), before_images)
+        return self.write_all([only], expected=expected)
 
     def _as_client(self, mapping: Mapping, values: list[bytes | None] | None) -> list[Cell]:
         """The cells of a row; a NULL column, or every mapped one of a deleted row, is a delete."""

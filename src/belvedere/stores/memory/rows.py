@@ -28,12 +28,14 @@ from belvedere.libraries import np, npt, pa
 from belvedere.stores.base import (
     FLOOR,
     Catalog,
+    Difference,
     Getter,
     Slot,
     SlotStatus,
     TableId,
     TableShape,
     Write,
+    scan_differences,
 )
 from belvedere.stores.memory.state import Batch, binary
 from belvedere.types import Epoch
@@ -77,6 +79,12 @@ class RowState:
         reader = RowReader(self, slot, epoch)
         reader.look()
         return reader
+
+    def differences(
+        self, slot: Slot, table: TableId, low: Epoch, high: Epoch
+    ) -> Iterator[Difference]:
+        old, new = self.reader(slot, low), self.reader(slot, high)
+        return scan_differences(old.scan(table), new.scan(table))
 
     def getter(self, table: TableId) -> Getter:
         return lambda slot, epoch, key: RowReader(self, slot, epoch).get(table, key)

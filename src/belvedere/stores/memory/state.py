@@ -17,7 +17,16 @@ from typing import TypeAlias
 
 from belvedere.errors import Stale, StoreError
 from belvedere.libraries import np, npt, pa
-from belvedere.stores.base import Getter, Slot, SlotStatus, TableId, TableShape, Write
+from belvedere.stores.base import (
+    Difference,
+    Getter,
+    Slot,
+    SlotStatus,
+    TableId,
+    TableShape,
+    Write,
+    scan_differences,
+)
 from belvedere.types import Epoch
 
 Versions = list[tuple[Epoch, bytes | None]]  # a value of None is a tombstone
@@ -84,6 +93,12 @@ class MemoryState:
     def reader(self, slot: Slot, epoch: Epoch) -> MemoryReader:
         self.point("reader open")
         return MemoryReader(self, slot, epoch)
+
+    def differences(
+        self, slot: Slot, table: TableId, low: Epoch, high: Epoch
+    ) -> Iterator[Difference]:
+        old, new = self.reader(slot, low), self.reader(slot, high)
+        return scan_differences(old.scan(table), new.scan(table))
 
     def getter(self, table: TableId) -> Getter:
         return lambda slot, epoch, key: MemoryReader(self, slot, epoch).get(table, key)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+import uuid
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 from belvedere.errors import StoreError
@@ -64,6 +66,10 @@ class MemoryStore:
             transactions=streams == 1 and not foreign,
             shared=False,
         )
+
+    @cached_property
+    def id(self) -> str:
+        return uuid.uuid4().hex
 
     def look_after(self, deadline: float) -> list[str]:
         return []

@@ -1,0 +1,343 @@
+"""One source, followed step by step by one thread.
+
+    take over   write that it is us who follow now; a follower before us conflicts at its next write
+    connect     have the source prepare its log for all relations, follow from where we were
+    take        a transaction: its operations and the position behind it in one write, then confirm
+    copy        a relation that is new, or has to be loaded again, between two transactions
+
+A copy is as of a snapshot of the source, whose log comes by another way. An answer is used only if
+it shows every transaction that was followed before it was asked for; transactions that come later
+and that it shows are left out for this relation, until the position has reached its end. From then
+on the relation is as of the position, like all others: only then it is complete, and views may use
+it.
+
+A crash before a write: the source gives the transaction again, as it was not confirmed. A crash
+after it: the position is behind the transaction.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from belvedere.capture.awaited import forget_awaited, read_awaited
+from belvedere.capture.copying import copy_operations
+from belvedere.capture.operations import change_operations, divided
+from belvedere.capture.progress import Copied, Ledger, Progress
+from belvedere.catalog.definitions import TableDefinition
+from belvedere.catalog.source_definition import SourceDefinition
+from belvedere.catalog.sources import note_copied
+from belvedere.catalog.state import CatalogState
+from belvedere.errors import SchemaError, SourceError, SourceLost, SourceUnreachable, TooLarge
+from belvedere.libraries import pa
+from belvedere.readers.cut import CatalogCache
+from belvedere.sources.base import (
+    Event,
+    Monitor,
+    Question,
+    Quiet,
+    Relation,
+    RelationChange,
+    Source,
+    SourceTransaction,
+    Stopped,
+)
+from belvedere.stores.base import Operations, Store
+
+QUIET_SECONDS = 5.0  # between two writes that only move the position: each is an epoch
+_RECENT = 1000  # transactions that an answer must show: later commits than these take no part
+
+
+class Follower:
+    """`step` may raise whatever the source or the store raise; then close it and begin anew."""
+
+    def __init__(
+        self,
+        store: Store,
+        definition: SourceDefinition,
+        source: Source,
+        stop: threading.Event | None = None,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`stop` ends a long copy."""
+        self._store, self._definition, self._source, self._now = store, definition, source, now
+        self._ending = stop or threading.Event()
+        self._cache = CatalogCache(store)
+        self._ledger = Ledger(store, definition.progress)
+        self._monitor: Monitor | None = None
+        self._connected: frozenset[str] = frozenset()
+        self._prepared = ""  # from here on the log has all that is connected
+        self._reached = self._progress.position  # at or behind the position that is written
+        self._recent: deque[str] = deque(filter(None, [self._progress.last]), _RECENT)
+        self._written = now()
+        self._take_over()
+
+    @property
+    def _progress(self) -> Progress:
+        return self._ledger.progress
+
+    @property
+    def reached(self) -> str:
+        """All that happened before this position is in our log."""
+        return self._reached
+
+    def close(self) -> None:
+        if self._monitor is not None:
+            self._monitor.close()
+            self._monitor = None
+
+    def step(self, timeout: float) -> bool:
+        """Take what comes within so many seconds; False if nothing of the source is followed."""
+        tables = self._tables()
+        if self._definition.generation != self._progress.generation:
+            self._forget()
+        self._connect(tables)
+        if self._monitor is None:
+            return False
+        for event in self._monitor.poll(timeout):
+            self._take(event, tables)
+        for table in tables.values():
+            self._copy(table)
+        self._note_quiet()
+        return True
+
+    # ---- connecting
+
+    def _take_over(self) -> None:
+        self._write([], replace(self._progress, follower=uuid.uuid4().hex))
+
+    def _forget(self) -> None:
+        """All is loaded again: what the source kept for us may have been lost."""
+        self.close()
+        self._source.remove()
+        forget_awaited(self._store, self._definition.name)
+        self._recent.clear()
+        self._connected, self._reached = frozenset(), ""
+        again = Progress(self._progress.follower, self._definition.generation)
+        self._write([], replace(again, transactions=self._progress.transactions))
+
+    def _tables(self) -> dict[str, TableDefinition]:
+        """The tables that follow relations, by the relations' names."""
+        state = self._cache.state()
+        self._definition = state.sources.get(self._definition.name.lower(), self._definition)
+        return {
+            table.followed.relation: table
+            for table in state.relations_of(self._definition.name)
+            if table.followed is not None and table.id not in state.dropping
+        }
+
+    def _connect(self, tables: dict[str, TableDefinition]) -> None:
+        wanted = {name for name, table in tables.items() if self._is_wanted(name, table)}
+        gone = self._connected - tables.keys()
+        if not gone and wanted <= self._connected and (self._monitor or not wanted):
+            return
+        self.close()
+        self._connected = frozenset(wanted)
+        if wanted:
+            self._follow({name: tables[name] for name in sorted(wanted)})
+
+    def _is_wanted(self, relation: str, table: TableDefinition) -> bool:
+        """One that is stopped is when somebody asks for a copy, again after each refusal."""
+        if relation not in self._progress.stopped:
+            return True
+        return self._is_asked(table) and self._progress.refused.get(relation) != self._version
+
+    @property
+    def _version(self) -> int:
+        return self._cache.state().head.version
+
+    def _follow(self, tables: dict[str, TableDefinition]) -> None:
+        relations = [_relation(table) for table in tables.values()]
+        try:
+            self._prepared = self._source.prepare(relations)
+            start = self._progress.position or self._prepared
+            self._monitor = self._source.follow(relations, start)
+        except (SourceUnreachable, SourceLost):
+            raise
+        except SourceError:
+            if not self._stop_wrong(tables):
+                raise
+            return  # the next step leaves these out
+        self._reached = start
+        if not self._progress.position:
+            self._write([], replace(self._progress, position=start))
+
+    def _stop_wrong(self, tables: dict[str, TableDefinition]) -> bool:
+        """Whether it was one of the relations that cannot be followed: then others go on. What
+        holds for all of them is said of the source: a password that was changed stops none.
+        """
+        offered = self._source.relations()
+        found = {name: self._trouble(name, table) for name, table in tables.items()}
+        is_well = not all(found.values())
+        wrong = {
+            name: why for name, why in found.items() if why and (is_well or name not in offered)
+        }
+        for name, reason in wrong.items():
+            self._refuse(name, reason)
+        return bool(wrong)
+
+    def _trouble(self, relation: str, table: TableDefinition) -> str:
+        """Why a relation cannot be followed; "" if it can."""
+        try:
+            found = self._source.describe(relation)
+        except SourceUnreachable:
+            raise
+        except SourceError as error:
+            return str(error)
+        return "" if found.schema == table.schema else "its columns are not those that it had"
+
+    def _refuse(self, relation: str, reason: str) -> None:
+        self._connected -= {relation}
+        progress = replace(self._progress, position=self._reached or self._progress.position)
+        self._write([], progress.refuse(relation, reason, self._version))
+
+    # ---- what comes
+
+    def _take(self, event: Event, tables: dict[str, TableDefinition]) -> None:
+        self._reached = event.position
+        if isinstance(event, SourceTransaction):
+            self._take_transaction(event, tables)
+        elif isinstance(event, Stopped):
+            self._stop(event.relation, event.reason)
+        else:
+            assert isinstance(event, Quiet)
+
+    def _take_transaction(
+        self, transaction: SourceTransaction, tables: dict[str, TableDefinition]
+    ) -> None:
+        self._recent.append(transaction.transaction)
+        operations, wrong = [], {}
+        for change in transaction.changes:
+            if not self._is_news(change, transaction):
+                continue
+            table, longest = tables[change.relation], self._store.capabilities.longest_key
+            try:
+                operations.append(change_operations(table, change, longest))
+            except SchemaError as error:
+                wrong[change.relation] = str(error)
+        progress = replace(
+            self._progress,
+            position=transaction.position,
+            last=transaction.transaction,
+            time=transaction.time,
+            transactions=self._progress.transactions + 1,
+        )
+        for relation, reason in wrong.items():
+            self._connected -= {relation}
+            progress = progress.stop(relation, reason)
+        self._write(operations, progress)
+
+    def _is_news(self, change: RelationChange, transaction: SourceTransaction) -> bool:
+        """Whether our table is to have this change, and has it not already by a copy."""
+        if change.relation not in self._connected:
+            return False
+        copied = self._progress.copies.get(change.relation)
+        return copied is None or not self._source.shows(copied.marker, transaction.transaction)
+
+    def _stop(self, relation: str, reason: str) -> None:
+        """Our table stays as it is until somebody asks for a copy."""
+        self._connected -= {relation}
+        progress = replace(self._progress, position=self._reached or self._progress.position)
+        self._write([], progress.stop(relation, reason))
+
+    def _write(self, operations: list[Operations], progress: Progress) -> None:
+        try:
+            self._ledger.write(operations, progress)
+        except TooLarge:
+            self._write_parts(operations, progress)
+        self._written = self._now()
+        if self._monitor is not None and progress.position:
+            self._monitor.confirm(progress.position)
+
+    def _write_parts(self, operations: list[Operations], progress: Progress) -> None:
+        """More than one transaction of ours takes. Only the last part has the new position, so
+        after a crash all of it comes again.
+        """
+        for part in operations:
+            for piece in divided(part):
+                self._ledger.write([piece], self._progress)
+        self._ledger.write([], progress)
+
+    def _note_quiet(self) -> None:
+        """So that others see how far we are, and the source need not keep what we have. Seldom, but
+        at once if somebody waits for it.
+        """
+        if self._reached == self._progress.position:
+            return
+        if self._now() - self._written >= QUIET_SECONDS or self._is_awaited():
+            self._write([], replace(self._progress, position=self._reached))
+
+    def _is_awaited(self) -> bool:
+        """Whether somebody waits for what was reached and is not written."""
+        wanted = read_awaited(self._store, self._definition.name)
+        if wanted is None or self._source.covers(self._progress.position, wanted):
+            return False
+        return self._source.covers(self._reached, wanted)
+
+    # ---- copies
+
+    def _is_asked(self, table: TableDefinition) -> bool:
+        """Whether a copy of the relation is wanted, and not written yet."""
+        state: CatalogState = self._cache.state()
+        return table.id in state.adopting and state.adopting[table.id] is None
+
+    def _copy(self, table: TableDefinition) -> None:
+        """Take a relation that is to be copied a step further."""
+        assert table.followed is not None
+        relation = table.followed.relation
+        if relation not in self._connected or not self._is_asked(table):
+            return
+        copied = self._progress.copies.get(relation)
+        if copied is None:
+            if self._source.covers(self._reached, self._prepared):
+                self._ask(table, relation)
+        elif self._source.covers(self._reached, copied.end):
+            self._complete(table, relation)
+
+    def _ask(self, table: TableDefinition, relation: str) -> None:
+        asked = _relation(table)
+        answer = self._source.ask([Question(asked, asked.schema.names)])
+        (rows,) = answer.tables
+        try:
+            if not self._is_fresh(answer.marker):
+                return  # asked again at the next step
+            for operations in copy_operations(self._store, table, rows):
+                for part in divided(operations):
+                    self._write([part], self._progress)
+                if self._ending.is_set():
+                    return  # what is there already is not written again
+        except SchemaError as error:
+            self._refuse(relation, str(error))
+            return
+        finally:
+            _close(rows)
+        copied = Copied(answer.marker, answer.end)
+        self._write([], self._progress.with_copy(relation, copied))
+
+    def _is_fresh(self, marker: str) -> bool:
+        """Whether an answer shows all that was followed before it was asked for."""
+        return all(self._source.shows(marker, transaction) for transaction in self._recent)
+
+    def _complete(self, table: TableDefinition, relation: str) -> None:
+        """First the progress: after a crash in between the relation is copied once more, but a wish
+        for a new copy is never taken for the old one.
+        """
+        progress = replace(self._progress, position=self._reached)
+        vector = self._ledger.write([], progress.without_copy(relation))
+        note_copied(self._store, table, vector)
+
+
+def _relation(table: TableDefinition) -> Relation:
+    assert table.followed is not None
+    return Relation(table.followed.relation, table.schema, table.followed.has_before)
+
+
+def _close(rows: Iterator[pa.Table]) -> None:
+    """An answer that is not read to its end holds a connection."""
+    close = getattr(rows, "close", None)
+    if close is not None:
+        close()

@@ -1,0 +1,126 @@
+"""How far a source was followed: one row of an internal table, in the transaction of what it tells
+of.
+
+So rows and position are never from different times: not after a crash, and not in a backup. Only
+who follows writes it, and each write is refused if somebody else has written since, so of two
+followers the older one ends at its next write.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import TypeVar
+
+from belvedere.errors import Damaged
+from belvedere.libraries import pa
+from belvedere.stores.base import BaseSnapshot, Operations, Store, TableId
+from belvedere.types import Vector
+
+T = TypeVar("T")
+_KEY = b"progress"
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """A copy of a relation is written; the log has to reach `end` until all that it shows was
+    followed.
+    """
+
+    marker: str
+    end: str
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """`position` is "" before the source has prepared its log. `follower` names who wrote this,
+    `generation` is that of the source's definition for which it is true. `last` is the last
+    transaction, `time` when it was committed, `transactions` how many there were. `stopped` has the
+    reasons of relations that cannot be followed; `refused` those of them that could not be copied
+    either, with the version of the catalog in which that was tried.
+    """
+
+    follower: str = ""
+    generation: int = 0
+    position: str = ""
+    last: str = ""
+    time: float = 0.0
+    transactions: int = 0
+    copies: dict[str, Copied] = field(default_factory=dict)
+    stopped: dict[str, str] = field(default_factory=dict)
+    refused: dict[str, int] = field(default_factory=dict)
+
+    def to_bytes(self) -> bytes:
+        return json.dumps(asdict(self)).encode()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Progress:
+        try:
+            found = json.loads(data)
+            copies = {relation: Copied(**copy) for relation, copy in found["copies"].items()}
+            return cls(**{**found, "copies": copies})
+        except (ValueError, TypeError, KeyError) as error:
+            raise Damaged("how far a source was followed") from error
+
+    def stop(self, relation: str, reason: str) -> Progress:
+        stopped = {**self.stopped, relation: reason}
+        return replace(self, stopped=stopped, copies=_without(self.copies, relation))
+
+    def refuse(self, relation: str, reason: str, version: int) -> Progress:
+        refused = {**self.refused, relation: version}
+        return replace(self.stop(relation, reason), refused=refused)
+
+    def with_copy(self, relation: str, copied: Copied) -> Progress:
+        copies = {**self.copies, relation: copied}
+        stopped, refused = _without(self.stopped, relation), _without(self.refused, relation)
+        return replace(self, copies=copies, stopped=stopped, refused=refused)
+
+    def without_copy(self, relation: str) -> Progress:
+        return replace(self, copies=_without(self.copies, relation))
+
+
+def _without(found: dict[str, T], name: str) -> dict[str, T]:
+    return {key: value for key, value in found.items() if key != name}
+
+
+def read_progress(store: Store, table: TableId) -> tuple[Progress, Vector]:
+    """The row as it is now, and a vector that contains it."""
+    with store.base.snapshot() as snapshot:
+        return _in(snapshot, table), snapshot.vector
+
+
+def progress_in_views(store: Store, table: TableId, vector: Vector) -> Progress | None:
+    """The row as the epochs contain it; None if the store cannot tell."""
+    if store.history is None:
+        return None
+    with store.history.as_of(vector) as rows:
+        return _in(rows, table)
+
+
+def _in(snapshot: BaseSnapshot, table: TableId) -> Progress:
+    found = snapshot.get(table, _KEY)
+    return Progress() if found is None else Progress.from_bytes(found)
+
+
+class Ledger:
+    """Where one follower writes: operations of a source's transaction together with the progress
+    that they make.
+    """
+
+    def __init__(self, store: Store, table: TableId) -> None:
+        self._store, self._table = store, table
+        self.progress, self._known = read_progress(store, table)
+
+    def write(self, operations: Sequence[Operations], progress: Progress) -> Vector:
+        """One transaction; raises Conflict if somebody else follows the source by now."""
+        row = Operations(
+            self._table,
+            pa.array([_KEY], pa.binary()),
+            pa.array([progress.to_bytes()], pa.binary()),
+            False,
+        )
+        written = self._store.base.write_all([*operations, row], self._known)
+        self._known = self._known.merge(written)
+        self.progress = progress
+        return written

@@ -1,0 +1,125 @@
+"""Which algorithm keeps a view, and why another one does not fit.
+
+A level of consistency chooses, an algorithm that is named overrides. What an algorithm reaches
+depends on the transactions of the sources: of one update each (single), at one source each (local),
+or over several of them (global).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from belvedere.errors import SqlError
+from belvedere.warehouse.rows import Shape
+
+CONVERGENT, WEAK, STRONG, COMPLETE = LEVELS = ("convergent", "weak", "strong", "complete")
+SINGLE, LOCAL, GLOBAL = SCENARIOS = ("single", "local", "global")
+AUTO = "auto"
+
+# what is reached for single, local and global transactions; tests/warehouse measures it
+REACHES: dict[str, tuple[str, str, str]] = {
+    "strobe": (STRONG, CONVERGENT, CONVERGENT),
+    "t-strobe": (STRONG, STRONG, WEAK),
+    "g-strobe": (STRONG, STRONG, STRONG),
+    "c-strobe": (COMPLETE, COMPLETE, STRONG),
+    "asof": (COMPLETE, COMPLETE, STRONG),
+}
+PERIODIC = ("c-strobe", "asof")
+# a deletion must tell the whole row, not the key alone
+NEED_ROWS_BEFORE = ("c-strobe", "asof")
+NEED_DIFFERENT_RELATIONS = ("strobe", "t-strobe", "g-strobe", "c-strobe")
+_CHOSEN: dict[str, tuple[str, str, str]] = {
+    CONVERGENT: ("strobe", "strobe", "strobe"),
+    WEAK: ("strobe", "t-strobe", "t-strobe"),
+    STRONG: ("strobe", "t-strobe", "g-strobe"),
+    COMPLETE: ("asof", "asof", ""),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    algorithm: str
+    every: int  # transactions that are taken together
+    reaches: str
+
+
+def choose(
+    shape: Shape,
+    scenario: str,
+    consistency: str | None = None,
+    algorithm: str | None = None,
+    every: int = 1,
+    has_before: bool = True,
+) -> Choice:
+    """Raises SqlError for what does not fit, with the reason and the way out.
+
+    `auto` is what does with the fewest conditions: no keys, no quiet moment. `has_before`: the
+    sources tell whole rows before changes.
+    """
+    _check_word("consistency", consistency, LEVELS)
+    _check_word("algorithm", algorithm, (*REACHES, AUTO))
+    column = SCENARIOS.index(scenario)
+    named = algorithm or _default(consistency, column, every)
+    chosen = "asof" if named == AUTO else named
+    _check_fits(shape, chosen, every, has_before)
+    reached = _reached(chosen, column, every)
+    if consistency is not None and LEVELS.index(reached) < LEVELS.index(consistency):
+        raise SqlError(_too_weak(chosen, every, reached, consistency, column))
+    return Choice(chosen, every, reached)
+
+
+def _check_word(option: str, word: str | None, known: tuple[str, ...]) -> None:
+    if word is not None and word not in known:
+        raise SqlError(f"{option} = '{word}' is not known: use one of {', '.join(known)}")
+
+
+def _default(consistency: str | None, column: int, every: int) -> str:
+    if consistency is None or every > 1:
+        return AUTO
+    return _CHOSEN[consistency][column] or AUTO
+
+
+def _reached(algorithm: str, column: int, every: int) -> str:
+    """Batches of several transactions skip states."""
+    level = REACHES[algorithm][column]
+    return STRONG if every > 1 and level == COMPLETE else level
+
+
+def _check_fits(shape: Shape, algorithm: str, every: int, has_before: bool) -> None:
+    if every < 1:
+        raise SqlError(f"every = {every} is no number of transactions: use 1 or more")
+    if every > 1 and algorithm not in PERIODIC:
+        raise SqlError(
+            f"{algorithm} waits for a quiet moment and takes no batches: leave `every` out, or use"
+            f" algorithm = '{PERIODIC[0]}' or '{PERIODIC[1]}'"
+        )
+    if not has_before and algorithm in NEED_ROWS_BEFORE:
+        raise SqlError(
+            f"{algorithm} needs rows as they were before a change, and a source of this view tells"
+            " only their keys: use algorithm = 't-strobe', or have the source log whole rows"
+        )
+    relations = [(m.source, m.name) for m in shape.members]
+    twice = [name for n, name in enumerate(relations) if name in relations[:n]]
+    if twice and algorithm in NEED_DIFFERENT_RELATIONS:
+        raise SqlError(
+            f"{algorithm} cannot maintain a view that reads {'.'.join(twice[0])} twice: use"
+            " algorithm = 'asof'"
+        )
+    if not shape.has_keys and algorithm != "asof":
+        raise SqlError(
+            f"{algorithm} needs the keys of all relations in the view: use algorithm = 'asof'"
+        )
+
+
+def _too_weak(algorithm: str, every: int, reached: str, wanted: str, column: int) -> str:
+    scenario = SCENARIOS[column]
+    batches = f" with every = {every}" if every > 1 else ""
+    text = f"{algorithm}{batches} is {reached} for {scenario} transactions, and {wanted} is wanted"
+    if every > 1 and REACHES[algorithm][column] == wanted:
+        return f"{text}: leave `every` out"
+    if _CHOSEN[wanted][column]:
+        return f"{text}: leave `algorithm` out, or use '{_CHOSEN[wanted][column]}'"
+    return (
+        f"{text}. Two global transactions may come in one order at one source and in another order"
+        " at the next; then both must be shown at once: use consistency = 'strong'"
+    )

@@ -1,0 +1,104 @@
+"""The thread of one view that is kept by an algorithm, and what it says of itself.
+
+Each view follows its sources by connections of its own, as it alone knows what it covers: a server
+that keeps its log for followers has one more of them, whose name ends with the number of the view's
+table.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any, TypeAlias
+
+from belvedere.capture.condition import FOLLOWING, Condition
+from belvedere.capture.worker import POLL, Worker
+from belvedere.catalog import layout
+from belvedere.catalog.definitions import TableDefinition
+from belvedere.catalog.source_definition import SourceDefinition
+from belvedere.catalog.state import CatalogState, read_state
+from belvedere.sources.base import Source
+from belvedere.stores.base import Store
+from belvedere.warehouse.manager import Manager
+
+LOADING = "loading"
+_NOTE_EVERY = 1.0  # seconds between two notes that all is well
+
+# opens a source that is followed for one table
+OpenFor: TypeAlias = Callable[[SourceDefinition, TableDefinition], Source]
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """`waits`: what the next rows wait for. `asked` and `again` count questions since the process
+    began to keep the view.
+    """
+
+    state: str
+    time: float
+    message: str = ""
+    waits: str = ""
+    asked: int = 0
+    again: int = 0
+
+    @property
+    def is_wrong(self) -> bool:
+        return self.state not in (FOLLOWING, LOADING)
+
+
+def read_notes(store: Store) -> dict[int, Note]:
+    """By the views' tables."""
+    found = store.catalog.read(layout.KEEPING.all)
+    return {table: Note(**said) for table, said in found.items()}
+
+
+def sources_of(state: CatalogState, table: TableDefinition) -> dict[str, SourceDefinition]:
+    assert table.joined is not None
+    return {name: state.source(name) for name in table.joined.sources}
+
+
+class Keeping(Worker):
+    def __init__(
+        self, store: Store, table: TableDefinition, open_for: OpenFor, holds: Callable[[], bool]
+    ) -> None:
+        assert table.joined is not None
+        super().__init__(store, f"view {table.joined.view}", holds)
+        self._table, self._open_for = table, open_for
+        self._manager: Manager | None = None
+        self._said = 0.0
+
+    def _step(self) -> None:
+        if self._manager is None:
+            found = sources_of(self._store.catalog.read(read_state), self._table)
+            opened = {name: self._open_for(source, self._table) for name, source in found.items()}
+            self._manager = Manager(self._store, self._table, opened, self.ending)
+        self._manager.step(POLL)
+        self._note(LOADING if self._manager.is_loading else FOLLOWING)
+
+    def _note(self, state: str) -> None:
+        is_news = self._noted is None or self._noted.state != state
+        if is_news or time.monotonic() - self._said >= _NOTE_EVERY:
+            self._note_condition(Condition(state, time.time()))
+
+    def _note_condition(self, condition: Condition) -> None:
+        self._said, self._noted = time.monotonic(), condition
+        manager = self._manager
+        waits, asked, again = "", 0, 0
+        if manager is not None:
+            waits, asked, again = manager.waits, manager.asked, manager.asked_again
+        note = Note(condition.state, condition.time, condition.message, waits, asked, again)
+
+        def body(t: Any) -> None:
+            if layout.TABLES.get(t, self._table.id) is not None:
+                layout.KEEPING.put(t, self._table.id, asdict(note))
+
+        self._store.catalog.transact(body)
+
+    def _after(self, error: Exception) -> None:
+        self._let_go()
+
+    def _let_go(self) -> None:
+        if self._manager is not None:
+            self._manager.close()
+            self._manager = None

@@ -1,0 +1,308 @@
+"""Views that an algorithm keeps: whatever sources do, whoever crashes, in the end the view is what
+its SELECT gives, and what the levels promise on the way.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import pytest
+
+from belvedere.cli.status import kept_lines
+from belvedere.cli.tables import console
+from belvedere.database import Database
+from belvedere.epochs.local import LocalRunner
+from belvedere.errors import BelvedereError, CatalogError, Conflict, SourceError, SqlError
+from belvedere.sources.registry import register
+from belvedere.types import BIGINT, STRING, Column, Schema
+from belvedere.waiting import wait_until
+from belvedere.warehouse.manager import Manager
+from tests.unit.capture.scripted import Changes, ScriptedSource, Server
+from tests.unit.capture.test_follower import Crash, Crashing
+
+LONG = 60.0
+ORDERS = Schema(
+    (Column("id", BIGINT, False), Column("customer", BIGINT), Column("amount", BIGINT)), ("id",)
+)
+CUSTOMERS = Schema((Column("id", BIGINT, False), Column("name", STRING)), ("id",))
+GIDS = Schema((Column("gid", STRING, False), Column("sources", STRING)), ("gid",))
+ALGORITHMS = ("strobe", "t-strobe", "g-strobe", "c-strobe", "asof")
+VIEW = (
+    "CREATE MATERIALIZED VIEW w WITH ({0}) AS SELECT o.id, upper(c.name) AS name, o.amount"
+    " FROM shop.orders o JOIN crm.customers c ON o.customer = c.id WHERE o.amount > 10"
+)
+_servers: dict[str, Server] = {}
+
+
+class Prompt(ScriptedSource):
+    """What is committed can be followed at once."""
+
+    def position(self) -> str:
+        self.server.show()
+        self.server.deliver()
+        return super().position()
+
+
+register("kept", lambda name, options: Prompt(_servers[options["server"]]))
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> Iterator[Database]:
+    _servers["shop"] = Server({"orders": ORDERS})
+    _servers["crm"] = Server({"customers": CUSTOMERS})
+    change(random.Random(1), 8)
+    with opened(tmp_path / "db") as found:
+        for name in ("shop", "crm"):
+            found.sql(f"CREATE SOURCE {name} TYPE kept OPTIONS (server = '{name}')")
+        yield found
+
+
+def opened(path: Path | str) -> Database:
+    found = Database(str(path), slots=2)
+    found._runner = LocalRunner(found.store)
+    return found
+
+
+def change(chance: random.Random, times: int, hidden: float = 0.0) -> None:
+    """Transactions of one to three rows at one of the sources."""
+    for _ in range(times):
+        relation = chance.choice(("orders", "orders", "customers"))
+        rows: dict[Any, dict[str, Any] | None] = {}
+        for _ in range(chance.randint(1, 3)):
+            number = chance.randrange(6)
+            if chance.random() < 0.3:
+                rows[number] = None
+            elif relation == "orders":
+                amount = chance.randrange(30)
+                rows[number] = {"id": number, "customer": chance.randrange(4), "amount": amount}
+            else:
+                rows[number % 4] = {"id": number % 4, "name": chance.choice("abc")}
+        server = _servers["shop" if relation == "orders" else "crm"]
+        changes: Changes = {relation: rows}
+        server.commit(changes, chance.random() < hidden)
+
+
+def expected() -> list[tuple[Any, ...]]:
+    customers = _servers["crm"].rows["customers"]
+    return sorted(
+        (o["id"], customers[o["customer"]]["name"].upper(), o["amount"])
+        for o in _servers["shop"].rows["orders"].values()
+        if o["customer"] in customers and o["amount"] > 10
+    )
+
+
+def shown(db: Database) -> list[tuple[Any, ...]]:
+    rows = db.view("w").to_arrow().to_pylist()
+    return sorted((row["id"], row["name"], row["amount"]) for row in rows)
+
+
+@pytest.mark.parametrize("algorithm", [*ALGORITHMS, "auto"])
+def test_a_view_is_created_kept_up_and_dropped(db: Database, algorithm: str) -> None:
+    said = str(db.sql(VIEW.format(f"algorithm = '{algorithm}'")))
+    assert "requested" in said
+    db.catch_up(timeout=LONG)
+    assert shown(db) == expected()
+    chance = random.Random(2)
+    for _ in range(3):
+        change(chance, 5, hidden=0.3)
+        db.catch_up(timeout=LONG)
+        assert shown(db) == expected()
+    assert [t.name for t in db.state().joined()] == ["w__joined"]
+    db.sql("DROP MATERIALIZED VIEW w")
+    assert not db.state().tables
+    assert _servers["shop"].is_removed
+    db.catch_up(timeout=LONG)
+
+
+class World:
+    """Two sources and a database in memory, whose process may end before or after any write."""
+
+    def __init__(self, seed: int, algorithm: str) -> None:
+        self.chance = random.Random(seed)
+        _servers["shop"] = Server({"orders": ORDERS})
+        _servers["crm"] = Server({"customers": CUSTOMERS})
+        change(self.chance, 6)
+        self.db = opened("memory:")
+        for name in ("shop", "crm"):
+            self.db.sql(f"CREATE SOURCE {name} TYPE kept OPTIONS (server = '{name}')")
+        self.db.sql(VIEW.format(f"algorithm = '{algorithm}'"))
+        self.base = Crashing(self.db.store.base)
+        self.db.store.base = self.base  # passes on all but writes
+        self.manager: Manager | None = None
+        self.crashes = 0
+
+    def step(self, is_last: bool = False) -> None:
+        if self.manager is None:
+            (table,) = self.db.state().joined()
+            sources = {name: ScriptedSource(_servers[name]) for name in ("shop", "crm")}
+            self.manager = Manager(self.db.store, table, sources, Event())
+        self.base.crash = "" if is_last else self.chance.choice(["before", "after", *[""] * 8])
+        self.manager.step(0)
+        self.base.crash = ""
+
+    def run(self) -> None:
+        for _ in range(60):
+            try:
+                self._something()
+            except Crash:
+                self.crashes += 1
+                self.manager = None
+        for server in _servers.values():
+            server.show()
+            server.deliver()
+        for _ in range(100):
+            self.manager = None if self.chance.random() < 0.02 else self.manager
+            self.step(is_last=True)
+
+    def _something(self) -> None:
+        if self.chance.random() < 0.4:
+            change(self.chance, 1, hidden=0.5)
+        for server in _servers.values():
+            if self.chance.random() < 0.3:
+                server.show()
+            if self.chance.random() < 0.5:
+                server.deliver(self.chance.randint(1, 3))
+        self.step()
+
+
+def steps(manager: Manager, times: int) -> None:
+    for _ in range(times):
+        manager.step(0)
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_whoever_crashes_the_view_is_what_its_select_gives(algorithm: str) -> None:
+    crashes = 0
+    for seed in range(6):
+        world = World(seed, algorithm)
+        world.run()
+        world.db.catch_up(timeout=LONG)
+        assert shown(world.db) == expected(), f"seed {seed}"
+        crashes += world.crashes
+        world.db.close()
+    assert crashes > 6
+
+
+def test_two_processes_do_not_keep_one_view() -> None:
+    world = World(1, "asof")
+    world.step(is_last=True)
+    older = world.manager
+    world.manager = None
+    world.step(is_last=True)
+    change(world.chance, 3)
+    for server in _servers.values():
+        server.deliver()
+    assert older is not None
+    with pytest.raises(Conflict):
+        steps(older, 20)
+    world.run()
+    world.db.catch_up(timeout=LONG)
+    assert shown(world.db) == expected()
+
+
+def test_a_source_that_is_down_stops_this_view_only(db: Database) -> None:
+    db.sql(VIEW.format("algorithm = 'asof'"))
+    _servers["depot"] = Server({"parts": CUSTOMERS})
+    db.sql("CREATE SOURCE depot TYPE kept OPTIONS (server = 'depot')")
+    db.sql("CREATE MATERIALIZED VIEW other AS SELECT id, name FROM depot.parts")
+    db.catch_up(timeout=LONG)
+    _servers["crm"].is_down = True
+    _servers["depot"].commit({"parts": {1: {"id": 1, "name": "x"}}})
+    with pytest.raises(SourceError, match="script is down"):
+        db.catch_up(timeout=LONG)
+    assert db.view("other").to_arrow().to_pylist() == [{"id": 1, "name": "x"}]
+    (view,) = (v for v in db.status().views if v.name == "w")
+    assert (view.algorithm, view.given) == ("asof", "strong")
+    assert "script is down" in view.advice
+    out = console()
+    with out.capture() as printed:
+        for line in kept_lines(db.status().views):
+            out.print(line)
+    assert "w: asof has asked" in printed.get()
+    said = str(db.sql("DROP MATERIALIZED VIEW w"))
+    assert "source crm was not told" in said
+    _servers["crm"].is_down = False
+    db.catch_up(timeout=LONG)
+
+
+def test_a_truncated_relation_stops_the_view_with_the_way_out(db: Database) -> None:
+    db.sql(VIEW.format("algorithm = 'asof'"))
+    db.catch_up(timeout=LONG)
+    before = shown(db)
+    _servers["shop"].truncate("orders")
+    with pytest.raises(SourceError, match="Drop view w and create it again"):
+        db.catch_up(timeout=LONG)
+    assert shown(db) == before
+    db.sql("DROP MATERIALIZED VIEW w")
+    db.sql(VIEW.format("algorithm = 'asof'"))
+    db.catch_up(timeout=LONG)
+    assert shown(db) == expected()
+
+
+def test_a_session_reads_what_was_written_at_a_source(db: Database) -> None:
+    db.sql(VIEW.format("algorithm = 'asof'"))
+    pipeline = db.start()
+    assert wait_until(lambda: db.status().views[0].is_live or None, LONG)
+    chance = random.Random(4)
+    with db.session(LONG) as mine:
+        for _ in range(3):
+            change(chance, 2)
+            mine.wrote()
+            assert shown(mine) == expected()
+    pipeline.stop()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (VIEW.format("algorithm = 'conventional'"), "use one of strobe"),
+        (VIEW.format("algorithm = 'g-strobe', every = 3"), "leave `every` out"),
+        (VIEW.format("algorithm = 'asof', every = 'often'"), "every = '100 transactions'"),
+        (VIEW.format("algorithm = 'strobe', consistency = 'strong'"), "use 't-strobe'"),
+        (
+            "CREATE MATERIALIZED VIEW w WITH (algorithm = 'asof') AS SELECT o.id FROM shop.orders o"
+            " JOIN t ON t.id = o.id",
+            "joins relations of sources only",
+        ),
+        (
+            "CREATE MATERIALIZED VIEW w WITH (algorithm = 'asof') AS SELECT count(*) AS n FROM"
+            " shop.orders",
+            "no aggregate",
+        ),
+        (
+            "CREATE MATERIALIZED VIEW w WITH (algorithm = 'g-strobe') AS SELECT a.id FROM"
+            " shop.orders a JOIN shop.orders b ON a.id = b.customer",
+            "use algorithm = 'asof'",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_refused_with_the_way_out(db: Database, text: str, said: str) -> None:
+    db.sql("CREATE TABLE t (id BIGINT, PRIMARY KEY (id))")
+    with pytest.raises(SqlError, match=said):
+        db.sql(text)
+    assert [table.name for table in db.state().tables.values()] == ["t"]
+
+
+def test_the_joined_rows_are_shown_as_what_they_are(db: Database) -> None:
+    text = VIEW.format("algorithm = 'asof', every = '3 transactions'")
+    assert "asof every 3 transactions keeps it strong" in str(db.sql(text))
+    assert db.sql("SHOW TABLES").to_pylist() == [
+        {"name": "w__joined", "kind": "joined rows of view w"}
+    ]
+    assert str(db.sql("SHOW CREATE VIEW w")) == text
+    db.catch_up(timeout=LONG)
+    for wrong in (
+        "INSERT INTO w__joined VALUES (1, 2, 3, 'x')",
+        "DELETE FROM w__joined",
+        "DROP TABLE w__joined",
+        "DROP SOURCE shop",
+        "CREATE OR REPLACE MATERIALIZED VIEW w AS SELECT id FROM shop.orders",
+    ):
+        with pytest.raises(CatalogError, match=r"view w\b|used by w"):
+            db.sql(wrong)
+    with pytest.raises(BelvedereError, match="exists already"):
+        db.sql(text)

@@ -1,0 +1,195 @@
+"""The files of the log: writers that share a sync, and writers that are killed at any step."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from belvedere.errors import Damaged, StoreError
+from belvedere.stores.embedded import EmbeddedStore, disk, log_file
+from belvedere.stores.embedded.log_ends import ENDS
+
+
+def forked(body: Callable[[], object]) -> int:
+    """Run it in a child, which ends without a word."""
+    child = os.fork()
+    if child == 0:
+        try:
+            body()
+        finally:
+            os._exit(0)
+    return child
+
+
+def rows_of(store: EmbeddedStore) -> dict[bytes, bytes]:
+    with store.base.snapshot() as snapshot:
+        return {
+            key: value
+            for keys, values in snapshot.scan(5)
+            for key, value in zip(keys.to_pylist(), values.to_pylist(), strict=True)
+        }
+
+
+def log_of(path: Path) -> Path:
+    return max((path / "base" / "log").glob("*.log"))
+
+
+def test_writers_that_wait_share_one_sync(tmp_path: Path) -> None:
+    with EmbeddedStore.open(tmp_path, slots=2) as store:
+        store.base.put_one(5, b"first", b"v", True)
+        before = store._log.ends.syncs
+        with (tmp_path / "base" / "log" / "sync").open("rb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # as somebody who waits for the disk
+            children = [
+                forked(partial(store.base.put_one, 5, b"%d" % i, b"v", True)) for i in range(8)
+            ]
+            while store._log.ends.appended < 9:
+                os.sched_yield()
+            assert store.base.end() == {"log": 1}  # nobody sees what is not durable
+            assert len(rows_of(store)) == 1
+            fcntl.flock(lock, fcntl.LOCK_UN)  # closing is not enough: the children have it open too
+        for child in children:
+            assert os.waitpid(child, 0)[1] == 0
+        assert store.base.end() == {"log": 9}
+        assert len(rows_of(store)) == 9
+        assert (
+            store._log.ends.syncs - before <= 1
+        )  # or who recovered what others had appended did it
+
+
+_CALLS = ("write", "sync", "truncate", "create", "rename", "unlink", "sync_folder")
+
+
+def killed_at(step: int, where: str, patch: pytest.MonkeyPatch) -> None:
+    """Let this process be killed at its n-th call of the file system: before it, after it, or when
+    half of it is written.
+    """
+    left = step
+
+    def wrap(name: str) -> None:
+        real = getattr(disk, name)
+
+        def call(*arguments: object) -> object:
+            nonlocal left
+            left -= 1
+            if left < 0 and where == "half" and name == "write":
+                descriptor, parts, offset = arguments
+                content = b"".join(parts)  # type: ignore[arg-type]
+                os.pwrite(descriptor, content[: len(content) // 2], offset)  # type: ignore[arg-type]
+            if left < 0 and where != "after":
+                os.kill(os.getpid(), signal.SIGKILL)
+            result = real(*arguments)
+            if left < 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return result
+
+        patch.setattr(disk, name, call)
+
+    for name in _CALLS:
+        wrap(name)
+
+
+@pytest.mark.parametrize("where", ["before", "half", "after"])
+@pytest.mark.parametrize("is_open", [True, False])
+def test_who_is_killed_at_any_step_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str, is_open: bool
+) -> None:
+    """Appends, changes of segments, trims; beside a process that goes on, and one that comes."""
+    monkeypatch.setattr(log_file, "FULL", 2000)
+    monkeypatch.setattr(log_file, "_AHEAD", 1000)
+    store = EmbeddedStore.open(tmp_path, slots=2)
+    expected: dict[bytes, bytes] = {}
+    for step in range(30):
+        receive, send = os.pipe()
+
+        def work(step: int = step, send: int = send, store: EmbeddedStore = store) -> None:
+            store.base.end()
+            killed_at(step, where, monkeypatch)
+            for i in range(9):
+                store.base.put_one(5, b"%d-%d" % (step, i), bytes(300), True)
+                os.write(send, b"+")
+                if i % 4 == 3:
+                    store.base.trim("log", store.base.end()["log"])
+
+        child = forked(work)
+        os.close(send)
+        os.waitpid(child, 0)
+        done = len(os.read(receive, 100))
+        os.close(receive)
+        if not is_open:
+            store.close()
+            store = EmbeddedStore.open(tmp_path)
+        store.base.put_one(5, b"%d" % step, b"after", True)
+        expected |= {b"%d-%d" % (step, i): bytes(300) for i in range(done)}
+        expected[b"%d" % step] = b"after"
+        found = rows_of(store)
+        maybe = b"%d-%d" % (step, done)
+        if maybe in found:  # written whole, and not told
+            expected[maybe] = bytes(300)
+        assert found == expected, step
+    store.close()
+    with EmbeddedStore.open(tmp_path) as again:
+        assert rows_of(again) == expected
+
+
+def filled(path: Path) -> None:
+    with EmbeddedStore.open(path, slots=2) as store:
+        for i in range(20):
+            store.base.put_one(5, b"%d" % i, b"value %d" % i, True)
+
+
+def test_a_flipped_byte_names_file_and_position(tmp_path: Path) -> None:
+    filled(tmp_path)
+    path = log_of(tmp_path)
+    content = bytearray(path.read_bytes())
+    content[content.index(b"value 7")] ^= 1
+    path.write_bytes(content)
+    with (
+        EmbeddedStore.open(tmp_path) as store,
+        pytest.raises(Damaged, match=rf"{path.name}: the record of the log at position 7 is not"),
+    ):
+        rows_of(store)
+
+
+def test_a_log_that_is_cut_is_refused(tmp_path: Path) -> None:
+    filled(tmp_path)
+    path = log_of(tmp_path)
+    os.truncate(path, path.read_bytes().index(b"value 19"))
+    with pytest.raises(Damaged, match="the log ends at 19, and should at 20"):
+        EmbeddedStore.open(tmp_path)
+
+
+@pytest.mark.parametrize("content", [None, b"", b"\xff" * 64, bytes(64)])
+def test_without_shared_memory_what_is_whole_counts(tmp_path: Path, content: bytes | None) -> None:
+    filled(tmp_path)
+    ends = tmp_path / "base" / "log" / ENDS
+    ends.unlink()
+    if content is not None:
+        ends.write_bytes(content)
+    with EmbeddedStore.open(tmp_path) as store:
+        assert len(rows_of(store)) == 20
+
+
+@pytest.mark.parametrize("what", ["folder", "segment", "empty", "stranger"])
+def test_a_log_that_is_lost_is_refused(tmp_path: Path, what: str) -> None:
+    filled(tmp_path / "one")
+    filled(tmp_path / "two")
+    path = log_of(tmp_path / "one")
+    if what == "folder":
+        for entry in path.parent.iterdir():
+            entry.unlink()
+        path.parent.rmdir()
+    elif what == "segment":
+        path.unlink()
+    elif what == "empty":
+        path.write_bytes(b"")
+    else:
+        path.write_bytes(log_of(tmp_path / "two").read_bytes())
+    with pytest.raises(StoreError):
+        EmbeddedStore.open(tmp_path / "one")

@@ -1,0 +1,1 @@
+"""The Strobe family under random schedules."""

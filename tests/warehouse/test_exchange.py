@@ -1,0 +1,103 @@
+"""Transactions, questions and answers as sources tell and take them."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from belvedere.sources.base import Answer, Part, Relation, RelationChange, SourceTransaction
+from belvedere.types import Column, Schema, parse_type
+from belvedere.warehouse.evaluation import Wanted
+from belvedere.warehouse.exchange import found_in, questions, transaction_of
+from belvedere.warehouse.machine import DELETE, INSERT, Update
+from belvedere.warehouse.rows import Equality, Member, Shape, join
+
+SCHEMA = Schema(
+    (
+        Column("id", parse_type("STRING"), False),
+        Column("note", parse_type("STRING"), True),
+        Column("item", parse_type("BIGINT"), True),
+    ),
+    ("id",),
+)
+ORDERS = Relation("orders", SCHEMA)
+SHAPE = Shape(
+    (
+        Member("orders", "shop", ("id", "item"), (0,)),
+        Member("items", "crm", ("id", "item"), (0,)),
+    ),
+    (Equality(0, 0, 1, 0),),
+    ((0, 0), (0, 1), (1, 0), (1, 1)),
+)
+
+
+def orders(*rows: tuple[str, str | None, int | None]) -> pa.Table:
+    return pa.Table.from_pylist(
+        [dict(zip(SCHEMA.names, row, strict=True)) for row in rows], SCHEMA.arrow
+    )
+
+
+def told(part: Part | None, *changes: RelationChange) -> SourceTransaction:
+    return SourceTransaction("t1", "p1", 0.0, changes, part)
+
+
+def test_a_change_is_the_rows_that_travel_and_one_of_other_columns_is_none() -> None:
+    change = RelationChange(
+        "orders",
+        orders(("a", "old", 1), ("b", "old", 1), ("c", None, 2)),
+        orders(("a", "new", 1), ("b", "old", 7), ("d", None, None)),
+    )
+    other = RelationChange("unknown", orders(("z", None, 1)), orders())
+    found = transaction_of(SHAPE, "shop", told(None, change, other))
+    assert (found.id, found.source, found.position, found.parts) == ("t1", "shop", "p1", ())
+    assert found.updates == (
+        Update(DELETE, 0, ("b", 1)),
+        Update(DELETE, 0, ("c", 2)),
+        Update(INSERT, 0, ("b", 7)),
+        Update(INSERT, 0, ("d", None)),
+    )
+
+
+def test_a_relation_of_the_same_name_at_another_source_is_another() -> None:
+    change = RelationChange("orders", orders(), orders(("a", None, 1)))
+    assert transaction_of(SHAPE, "crm", told(None, change)).updates == ()
+
+
+def test_only_parts_at_sources_of_the_view_are_waited_for() -> None:
+    found = transaction_of(SHAPE, "shop", told(Part("g", ("shop", "crm", "bank"))))
+    assert (found.gid, found.parts) == ("g", ("crm", "shop"))
+    found = transaction_of(SHAPE, "shop", told(Part("g", ("shop", "bank"))))
+    assert (found.gid, found.parts) == ("", ())
+
+
+def test_values_are_asked_in_chunks_and_every_column_that_travels_is() -> None:
+    wanted = [Wanted(0, (0,), tuple((str(n),) for n in range(25)))]
+    asked = questions(SHAPE, {0: ORDERS}, wanted, size=10)
+    assert [q.keys.num_rows for _, q in asked if q.keys is not None] == [10, 10, 5]
+    assert all(q.columns == ("id", "item") for _, q in asked)
+    values = [v for _, q in asked if q.keys is not None for v in q.keys["id"].to_pylist()]
+    assert values == [str(n) for n in range(25)]
+
+
+def test_all_rows_and_no_row_are_questions_too() -> None:
+    [(_, everything)] = questions(SHAPE, {0: ORDERS}, [Wanted(0)])
+    assert everything.keys is None
+    [(_, nothing)] = questions(SHAPE, {0: ORDERS}, [Wanted(0, (1,), ())])
+    assert nothing.keys is not None
+    assert nothing.keys.num_rows == 0
+    assert nothing.keys.schema.field("item").type == pa.int64()
+
+
+def test_an_answer_with_rows_that_nobody_asked_for_is_compared_again() -> None:
+    """Servers that compare texts without regard to case return too much."""
+    asked = questions(SHAPE, {0: ORDERS}, [Wanted(0, (0,), (("a",),))])
+    table = orders(("a", None, 1), ("A", None, 2)).select(["id", "item"])
+    shown = {("marker", "t1")}
+    answer = Answer("marker", "p9", (iter([table]),))
+    found = found_in(SHAPE, asked, answer, lambda marker, t: (marker, t) in shown)
+    assert (found.end, found.shows("t1"), found.shows("t2")) == ("p9", True, False)
+    known = [(None, ("a", 5))]
+    assert join(SHAPE, known, {1}, 0, found.rows[0]) == [(("a", 1), ("a", 5))]
+
+
+def test_null_is_joined_with_nothing() -> None:
+    assert join(SHAPE, [(None, (None, 5))], {1}, 0, [(None, 1), ("a", 1)]) == []
