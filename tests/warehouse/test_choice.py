@@ -65,7 +65,11 @@ def test_auto_and_nothing_said_is_asof(scenario: str) -> None:
     ("words", "message"),
     [
         ({"consistency": "strict"}, "use one of convergent, weak, strong, complete"),
-        ({"algorithm": "conventional"}, "use one of strobe, t-strobe"),
+        ({"algorithm": "sweep"}, "use one of strobe, t-strobe"),
+        (
+            {"algorithm": "conventional", "consistency": levels.CONVERGENT},
+            "diverges for local.*'strobe'",
+        ),
         ({"consistency": STRONG, "algorithm": "strobe"}, "convergent for local.*'t-strobe'"),
         ({"consistency": COMPLETE, "algorithm": "c-strobe", "every": 5}, "leave `every` out"),
         ({"algorithm": "t-strobe", "every": 5}, "takes no batches"),

@@ -14,6 +14,7 @@ from belvedere.sql.declaration import DeclaredView, declared_table, declared_vie
 from belvedere.sql.dialect import defining_query
 from belvedere.statements.joined import check_not_joined, create_joined_view
 from belvedere.statements.source import follow_named
+from belvedere.warehouse.choice import DIVERGES
 
 if TYPE_CHECKING:
     from belvedere.database import Database
@@ -67,7 +68,10 @@ def _create_joined(db: Database, view: DeclaredView, select: str) -> Message:
     if chosen is None:
         return Message(f"view {view.name} exists already")
     batches = f" every {chosen.every} transactions" if chosen.every > 1 else ""
+    gives = f"keeps it {chosen.reaches}"
+    if chosen.reaches == DIVERGES:
+        gives = "is no algorithm for several sources: the view may become wrong, and stay wrong"
     return Message(
-        f"view {view.name} requested: {chosen.algorithm}{batches} keeps it {chosen.reaches}; it is"
+        f"view {view.name} requested: {chosen.algorithm}{batches} {gives}; it is"
         " loaded by the next catch_up() or by a running pipeline"
     )

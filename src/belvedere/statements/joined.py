@@ -27,7 +27,7 @@ from belvedere.sources.base import Relation
 from belvedere.sql.declaration import DeclaredView
 from belvedere.sql.dialect import parse, sql_of
 from belvedere.stores.base import TableId
-from belvedere.warehouse.choice import GLOBAL, LOCAL, Choice, choose
+from belvedere.warehouse.choice import COMPLETE, GLOBAL, LOCAL, STRONG, Choice, choose
 from belvedere.warehouse.definition import joined_schema, to_text
 from belvedere.warehouse.keeping import sources_of
 from belvedere.warehouse.loading import PARTS
@@ -69,11 +69,16 @@ def create_joined_view(db: Database, view: DeclaredView, select: str) -> Choice 
 
     create_joined(db.store, view.name, schema, joined)
     try:
-        create_view(db.store, view.name, sql_of(core.upper), view.key, view.consistency)
+        create_view(db.store, view.name, sql_of(core.upper), view.key, _asked(view, chosen))
     except BelvedereError:
         drop_joined(db, view.name)
         raise
     return chosen
+
+
+def _asked(view: DeclaredView, chosen: Choice) -> str:
+    """Of epochs: what was asked for, or else no more than the algorithm gives."""
+    return view.asked or (STRONG if chosen.reaches == COMPLETE else chosen.reaches)
 
 
 def _relation(db: Database, found: list[Relation], table: exp.Table) -> tuple[str, Relation]:

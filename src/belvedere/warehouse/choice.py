@@ -13,6 +13,7 @@ from belvedere.errors import SqlError
 from belvedere.warehouse.rows import Shape
 
 CONVERGENT, WEAK, STRONG, COMPLETE = LEVELS = ("convergent", "weak", "strong", "complete")
+DIVERGES = "diverges"  # less than any level
 SINGLE, LOCAL, GLOBAL = SCENARIOS = ("single", "local", "global")
 AUTO = "auto"
 
@@ -23,11 +24,12 @@ REACHES: dict[str, tuple[str, str, str]] = {
     "g-strobe": (STRONG, STRONG, STRONG),
     "c-strobe": (COMPLETE, COMPLETE, STRONG),
     "asof": (COMPLETE, COMPLETE, STRONG),
+    "conventional": (DIVERGES, DIVERGES, DIVERGES),
 }
 PERIODIC = ("c-strobe", "asof")
 # a deletion must tell the whole row, not the key alone
 NEED_ROWS_BEFORE = ("c-strobe", "asof")
-NEED_DIFFERENT_RELATIONS = ("strobe", "t-strobe", "g-strobe", "c-strobe")
+NEED_DIFFERENT_RELATIONS = ("strobe", "t-strobe", "g-strobe", "c-strobe", "conventional")
 _CHOSEN: dict[str, tuple[str, str, str]] = {
     CONVERGENT: ("strobe", "strobe", "strobe"),
     WEAK: ("strobe", "t-strobe", "t-strobe"),
@@ -63,7 +65,7 @@ def choose(
     chosen = "asof" if named == AUTO else named
     _check_fits(shape, chosen, every, has_before)
     reached = _reached(chosen, column, every)
-    if consistency is not None and LEVELS.index(reached) < LEVELS.index(consistency):
+    if consistency is not None and _is_below(reached, consistency):
         raise SqlError(_too_weak(chosen, every, reached, consistency, column))
     return Choice(chosen, every, reached)
 
@@ -85,12 +87,16 @@ def _reached(algorithm: str, column: int, every: int) -> str:
     return STRONG if every > 1 and level == COMPLETE else level
 
 
+def _is_below(level: str, wanted: str) -> bool:
+    return level == DIVERGES or LEVELS.index(level) < LEVELS.index(wanted)
+
+
 def _check_fits(shape: Shape, algorithm: str, every: int, has_before: bool) -> None:
     if every < 1:
         raise SqlError(f"every = {every} is no number of transactions: use 1 or more")
     if every > 1 and algorithm not in PERIODIC:
         raise SqlError(
-            f"{algorithm} waits for a quiet moment and takes no batches: leave `every` out, or use"
+            f"{algorithm} takes no batches: leave `every` out, or use"
             f" algorithm = '{PERIODIC[0]}' or '{PERIODIC[1]}'"
         )
     if not has_before and algorithm in NEED_ROWS_BEFORE:
@@ -114,7 +120,8 @@ def _check_fits(shape: Shape, algorithm: str, every: int, has_before: bool) -> N
 def _too_weak(algorithm: str, every: int, reached: str, wanted: str, column: int) -> str:
     scenario = SCENARIOS[column]
     batches = f" with every = {every}" if every > 1 else ""
-    text = f"{algorithm}{batches} is {reached} for {scenario} transactions, and {wanted} is wanted"
+    gives = reached if reached == DIVERGES else f"is {reached}"
+    text = f"{algorithm}{batches} {gives} for {scenario} transactions, and {wanted} is wanted"
     if every > 1 and REACHES[algorithm][column] == wanted:
         return f"{text}: leave `every` out"
     if _CHOSEN[wanted][column]:

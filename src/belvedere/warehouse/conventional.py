@@ -1,7 +1,7 @@
 """Conventional maintenance: every update and every answer goes to the view as it comes.
 
 Right in one database, wrong over several: an answer may show what was not received yet, or show no
-more what was. It is here to show that, in tests, and cannot be chosen.
+more what was. It is here to show that: a view may become wrong and stay so.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Conventional:
                 key = self.shape.members[update.member].key_of(update.row)
                 gone = DeleteKeys(update.member, frozenset([key]))
                 steps.append(Apply((gone,), dict(self._received)))
-        return steps
+        return steps or [Apply((), dict(self._received))]
 
     def found(self, query: Query, term: Term, member: int, rows: Iterable[Row]) -> Iterable[Row]:
         return rows

@@ -10,12 +10,18 @@ from belvedere.catalog.damage import decodes
 from belvedere.sources.base import Relation
 from belvedere.types import Column, Schema
 from belvedere.warehouse.asof import AsOf
+from belvedere.warehouse.conventional import Conventional
 from belvedere.warehouse.cstrobe import CStrobe
 from belvedere.warehouse.machine import Machine
 from belvedere.warehouse.rows import Equality, Member, Shape
 from belvedere.warehouse.strobe import GStrobe, Strobe, TStrobe
 
-_STROBES: dict[str, type[Strobe]] = {"strobe": Strobe, "t-strobe": TStrobe, "g-strobe": GStrobe}
+_ONE_BY_ONE: dict[str, type[Strobe | Conventional]] = {
+    "strobe": Strobe,
+    "t-strobe": TStrobe,
+    "g-strobe": GStrobe,
+    "conventional": Conventional,
+}
 
 
 def to_text(shape: Shape, relations: Sequence[Relation]) -> str:
@@ -56,6 +62,6 @@ def joined_schema(shape: Shape, relations: Sequence[Relation], names: Sequence[s
 
 
 def machine_of(shape: Shape, algorithm: str, every: int, covered: dict[str, str]) -> Machine:
-    if algorithm in _STROBES:
-        return _STROBES[algorithm](shape, covered)
+    if algorithm in _ONE_BY_ONE:
+        return _ONE_BY_ONE[algorithm](shape, covered)
     return (CStrobe if algorithm == "c-strobe" else AsOf)(shape, covered, every)

@@ -118,6 +118,20 @@ def test_a_view_is_created_kept_up_and_dropped(db: Database, algorithm: str) -> 
     db.catch_up(timeout=LONG)
 
 
+def test_conventional_maintenance_is_right_only_while_nothing_overlaps_and_says_so(
+    db: Database,
+) -> None:
+    said = str(db.sql(VIEW.format("algorithm = 'conventional'")))
+    assert "may become wrong, and stay wrong" in said
+    db.catch_up(timeout=LONG)
+    for seed in (3, 3, 4, 5):  # the second changes nothing
+        change(random.Random(seed), 1)
+        db.catch_up(timeout=LONG)
+        assert shown(db) == expected()
+    (view,) = db.status().views
+    assert (view.algorithm, view.given, view.consistency) == ("conventional", *["diverges"] * 2)
+
+
 class World:
     """Two sources and a database in memory, whose process may end before or after any write."""
 
@@ -259,7 +273,8 @@ def test_a_session_reads_what_was_written_at_a_source(db: Database) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (VIEW.format("algorithm = 'conventional'"), "use one of strobe"),
+        (VIEW.format("algorithm = 'sweep'"), "use one of strobe"),
+        (VIEW.format("algorithm = 'conventional', consistency = 'weak'"), "conventional diverges"),
         (VIEW.format("algorithm = 'g-strobe', every = 3"), "leave `every` out"),
         (VIEW.format("algorithm = 'asof', every = 'often'"), "every = '100 transactions'"),
         (VIEW.format("algorithm = 'strobe', consistency = 'strong'"), "use 't-strobe'"),
