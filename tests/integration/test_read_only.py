@@ -152,7 +152,8 @@ def mounted(path: Path) -> Iterator[Path]:
         subprocess.run(["mount", "-o", "remount,bind,ro", place], check=True)
         yield place
     finally:
-        subprocess.run(["umount", place], check=True)
+        # lazily: whoever walks over all mounts just now would make it busy
+        subprocess.run(["umount", "--lazy", place], check=True)
 
 
 def test_a_store_on_a_read_only_mount_is_read(mounted: Path) -> None:
