@@ -27,7 +27,7 @@ from dataclasses import replace
 from belvedere.capture.awaited import forget_awaited, read_awaited
 from belvedere.capture.copying import copy_operations
 from belvedere.capture.operations import change_operations, divided
-from belvedere.capture.progress import Copied, Ledger, Progress
+from belvedere.capture.progress import RECENT, Copied, Ledger, Progress, read_recent
 from belvedere.catalog.definitions import TableDefinition
 from belvedere.catalog.source_definition import SourceDefinition
 from belvedere.catalog.sources import note_copied
@@ -49,7 +49,6 @@ from belvedere.sources.base import (
 from belvedere.stores.base import Operations, Store
 
 QUIET_SECONDS = 5.0  # between two writes that only move the position: each is an epoch
-_RECENT = 1000  # transactions that an answer must show: later commits than these take no part
 
 
 class Follower:
@@ -72,7 +71,9 @@ class Follower:
         self._connected: frozenset[str] = frozenset()
         self._prepared = ""  # from here on the log has all that is connected
         self._reached = self._progress.position  # at or behind the position that is written
-        self._recent: deque[str] = deque(filter(None, [self._progress.last]), _RECENT)
+        # an answer must show these: one that was followed long ago may still be hidden from queries
+        known = read_recent(store, definition.progress, self._progress)
+        self._recent: deque[str] = deque(known, RECENT)
         self._written = now()
         self._take_over()
 

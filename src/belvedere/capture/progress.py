@@ -1,5 +1,5 @@
-"""How far a source was followed: one row of an internal table, in the transaction of what it tells
-of.
+"""How far a source was followed: a row of an internal table, in the transaction of what it tells
+of, and beside it a row for each of the last transactions.
 
 So rows and position are never from different times: not after a crash, and not in a backup. Only
 who follows writes it, and each write is refused if somebody else has written since, so of two
@@ -20,6 +20,8 @@ from belvedere.types import Vector
 
 T = TypeVar("T")
 _KEY = b"progress"
+_RECENT_KEY = b"recent"
+RECENT = 1000  # transactions whose names are kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +100,20 @@ def progress_in_views(store: Store, table: TableId, vector: Vector) -> Progress 
         return _in(rows, table)
 
 
+def read_recent(store: Store, table: TableId, progress: Progress) -> list[str]:
+    """Names of the last transactions, in their order."""
+    with store.base.snapshot() as snapshot:
+        places = range(progress.transactions - RECENT + 1, progress.transactions + 1)
+        keys = pa.array([_recent_key(place) for place in places], pa.binary())
+        found = snapshot.get_many(table, keys).to_pylist()
+    said = [json.loads(value) for value in found if value is not None]
+    return [name for generation, name in said if generation == progress.generation]
+
+
+def _recent_key(transaction: int) -> bytes:
+    return _RECENT_KEY + (transaction % RECENT).to_bytes(2, "big")
+
+
 def _in(snapshot: BaseSnapshot, table: TableId) -> Progress:
     found = snapshot.get(table, _KEY)
     return Progress() if found is None else Progress.from_bytes(found)
@@ -114,13 +130,13 @@ class Ledger:
 
     def write(self, operations: Sequence[Operations], progress: Progress) -> Vector:
         """One transaction; raises Conflict if somebody else follows the source by now."""
-        row = Operations(
-            self._table,
-            pa.array([_KEY], pa.binary()),
-            pa.array([progress.to_bytes()], pa.binary()),
-            False,
-        )
-        written = self._store.base.write_all([*operations, row], self._known)
+        keys, values = [_KEY], [progress.to_bytes()]
+        if progress.transactions > self.progress.transactions:
+            keys.append(_recent_key(progress.transactions))
+            values.append(json.dumps([progress.generation, progress.last]).encode())
+        arrays = pa.array(keys, pa.binary()), pa.array(values, pa.binary())
+        rows = Operations(self._table, *arrays, False)
+        written = self._store.base.write_all([*operations, rows], self._known)
         self._known = self._known.merge(written)
         self.progress = progress
         return written
