@@ -402,19 +402,20 @@ class Database:
         return inspect(self.store.url)
 
     def verify_base(self, table: str) -> BaseVerification:
-        """Compare our picture of a foreign table with the table itself; catches up before."""
-        from belvedere.epochs.base_check import verify_base
+        """Compare what we have of a table that others write with the table itself: of HBase, or a
+        relation of a source, or all that a view with an algorithm has joined; catches up before.
+        """
+        from belvedere.base_checks import verify_base
 
-        return verify_base(self.store, _name("table", table), self.catch_up)
+        return verify_base(self, _name("table", table))
 
     def repair_base(self, table: str) -> BaseVerification:
-        """Make our picture of a foreign table, and with it the views, as the table is now; returns
+        """Make what we have of such a table, and with it the views, as the table is now; returns
         what was found. For what no log shows: truncation, bulk loads, writes without a log.
         """
-        from belvedere.epochs.base_repair import repair_base
-        from belvedere.epochs.settings import Settings
+        from belvedere.base_checks import repair_base
 
-        return repair_base(self._coordinator(Settings()), _name("table", table))
+        return repair_base(self, _name("table", table))
 
     def backup(
         self, target: str | os.PathLike[str], base: str | os.PathLike[str] | None = None

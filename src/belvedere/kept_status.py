@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from belvedere.catalog.definitions import COMPLETE
 from belvedere.catalog.joined import joined_name
 from belvedere.catalog.state import CatalogState
 from belvedere.stores.base import Store
@@ -29,9 +28,7 @@ def with_algorithms(
             found.append(view)
             continue
         joined, note = table.joined, notes.get(table.id)
-        # epochs may skip states
-        given = view.given if joined.reaches == COMPLETE else joined.reaches
-        about = replace(view, algorithm=joined.algorithm, given=given)
+        about = replace(view, algorithm=joined.algorithm, given=joined.given(view.given))
         if note is not None:
             about = replace(about, waits=note.waits, asked=note.asked, asked_again=note.again)
             about = replace(about, advice=note.message or view.advice)

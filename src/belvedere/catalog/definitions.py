@@ -49,6 +49,14 @@ class Joined:
     core: str
     sources: tuple[str, ...]
 
+    def given(self, epochs: str) -> str:
+        """The level of the view, of what epochs give: they may skip states."""
+        return epochs if self.reaches == COMPLETE else self.reaches
+
+    def __str__(self) -> str:
+        batches = f" every {self.every} transactions" if self.every > 1 else ""
+        return f"{self.algorithm}{batches}"
+
 
 @dataclass(frozen=True, slots=True)
 class TableDefinition:

@@ -35,7 +35,9 @@ def verify(
     ] = None,
     base: Annotated[
         bool,
-        typer.Option("--base", help="Compare captured tables with what their own store answers."),
+        typer.Option(
+            "--base", help="Compare tables that others write with what their own store answers."
+        ),
     ] = False,
     repair: Annotated[
         bool,
@@ -53,9 +55,9 @@ def verify(
 ) -> None:
     """Compare views with what Spark SQL computes.
 
-    Every view is recomputed from its table as of one epoch. With --base the tables are looked at:
-    our picture of a table of HBase, of which views are made, beside the table itself. The exit code
-    is 1 if a row is wrong.
+    Every view is recomputed from its table as of one epoch. With --base the tables are looked at
+    that others write: what we have of a table of HBase, or of a relation of a source, beside the
+    table itself. The exit code is 1 if a row is wrong.
     """
     if yes and not repair:
         raise typer.BadParameter("it belongs to --repair", param_hint="--yes")

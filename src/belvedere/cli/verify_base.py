@@ -1,4 +1,4 @@
-"""belvedere verify --base: our picture of captured tables beside the tables themselves."""
+"""belvedere verify --base: what we have of tables that others write, beside the tables."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from belvedere.base_checks import checked_names
 from belvedere.cli.tables import console, new_table, plural
 from belvedere.cli.values import to_json
 from belvedere.cli.wrong_rows import KINDS, counted, outcome, wrong_rows
 from belvedere.database import Database
-from belvedere.epochs.base_check import BaseVerification, foreign_tables
+from belvedere.epochs.base_check import BaseVerification
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +34,8 @@ class Wanted:
 
 def verify_tables(db: Database, names: Sequence[str] | None, wanted: Wanted) -> None:
     """The exit code is 1 if a row is wrong, and stays so."""
-    foreign_tables(db.store)  # an error, if there are none, also without a table
-    tables = db.state().tables.values()
-    chosen = [db.state().table(name).name for name in names or [t.name for t in tables]]
+    possible = checked_names(db)
+    chosen = [db.state().relation(name).name for name in names or possible]
     found = [_checked(db, name, wanted) for name in chosen]
     if wanted.json:
         listed = [{**asdict(v), "ok": v.ok} for v in found]
@@ -56,7 +56,7 @@ def _show(found: list[BaseVerification], out: Console, wanted: Wanted) -> None:
     out.print(verdicts(found) if found else "there are no tables to verify")
     for v in found:
         if v.differences and wanted.limit:
-            sides = ("our picture", "in its own store")
+            sides = ("ours", "in its own store")
             total = sum(v.counts.values())
             out.print(wrong_rows(v.table, sides, v.differences, total, wanted.limit))
     if wanted.repair:

@@ -75,7 +75,7 @@ def verify_base(store: Store, name: str, catch_up: CatchUp) -> BaseVerification:
     """Compare the picture of a table with the table; brings epochs up to date in between."""
     foreign = foreign_tables(store)
     catch_up()
-    report = _Report(foreign_table(store, name))
+    report = BaseReport(foreign_table(store, name))
     loads = foreign.bulk_loads().get(report.table.id, 0)  # of before the rows are looked at
     with open_cut(store) as cut:
         report.epoch = cut.epoch
@@ -94,7 +94,7 @@ def note_checked(store: Store, table: TableDefinition, loads: int) -> None:
 
 
 @dataclass
-class _Report:
+class BaseReport:
     """What is known so far."""
 
     table: TableDefinition
@@ -125,18 +125,18 @@ class _Report:
         return BaseVerification(*known, shown, self.undecided)
 
 
-def _doubtful(cut: Cut, foreign: ForeignTables, report: _Report) -> Iterator[pa.BinaryArray]:
+def _doubtful(cut: Cut, foreign: ForeignTables, report: BaseReport) -> Iterator[pa.BinaryArray]:
     """Keys of rows that look different at first sight."""
     table = report.table
     for keys, rows in foreign.shown_rows(table.id):
         report.rows += len(keys)
-        yield keys.filter(_differ(rows_in_picture(cut, table, keys), rows))
+        yield keys.filter(differ(rows_in_picture(cut, table, keys), rows))
     for keys, _ in present(table, records_in_picture(cut, table)):
         with cut.store.base.snapshot() as now:
             yield keys.filter(now.get_many(table.id, keys).is_null())
 
 
-def _decide(store: Store, keys: pa.BinaryArray, report: _Report, catch_up: CatchUp) -> None:
+def _decide(store: Store, keys: pa.BinaryArray, report: BaseReport, catch_up: CatchUp) -> None:
     table = report.table
     for attempt in range(TRIES):
         if attempt:
@@ -144,17 +144,17 @@ def _decide(store: Store, keys: pa.BinaryArray, report: _Report, catch_up: Catch
         with open_cut(store) as cut, store.base.snapshot() as now:
             ours = rows_in_picture(cut, table, keys)
             theirs = now.get_many(table.id, keys)
-            differ = _differ(ours, theirs)
+            differs = differ(ours, theirs)
             written = was_written(store, table, keys, cut.vector)
-        wrong = pc.and_not(differ, written)
+        wrong = pc.and_not(differs, written)
         report.add(*(part.filter(wrong) for part in (keys, ours, theirs)))
-        keys = keys.filter(pc.and_(differ, written))
+        keys = keys.filter(pc.and_(differs, written))
         if not len(keys):
             return
     report.undecided += len(keys)
 
 
-def _differ(ours: pa.BinaryArray, theirs: pa.BinaryArray) -> pa.BooleanArray:
+def differ(ours: pa.BinaryArray, theirs: pa.BinaryArray) -> pa.BooleanArray:
     """Where they are not equal; NULL is a row that is not there."""
     both_absent = pc.and_(ours.is_null(), theirs.is_null())
     return pc.invert(pc.or_(pc.equal(ours, theirs).fill_null(False), both_absent))

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from belvedere import explain as texts
-from belvedere.catalog.definitions import COMPLETE, STRONG, given
+from belvedere.catalog.definitions import COMPLETE, STRONG, Joined, ViewDefinition, given
+from belvedere.catalog.joined import joined_name
 from belvedere.catalog.state import CatalogState
 from belvedere.cost import Cost, estimate, history_cost
 from belvedere.cost.text import shown
@@ -81,6 +82,10 @@ def why(db: Database, what: str, params: Parameters | None) -> Why:
     bind_parameters(query, params)
     tables = list(query.find_all(exp.Table))
     name = tables[0].name if tables else ""
+    if not name:
+        raise SqlError(
+            "EXPLAIN WHY takes a view and one key: write EXPLAIN WHY view WHERE column = ..."
+        )
     view = db.state().view(name)
     if not view.schema.key and query.args.get("where") is None:
         return db.view(name).why((), as_of)
@@ -115,10 +120,20 @@ def _plan_text(db: Database, what: str) -> str:
         view = state.view(known)
         shared = users(state, view.id) if view.bound else {}
         plan = texts.explain(view.planned, view.name, list(state.tables.values()), shared)
+        table = state.tables.get(joined_name(view.name).lower())
+        if table is not None and table.joined is not None:
+            return plan + _algorithm_text(table.joined, view)
         return plan + level_text(view.consistency)
     name, planned = try_plan(state, what, db.store.capabilities.longest_key)
     plan = texts.explain(planned, name, list(state.tables.values()), users(state))
     return plan + level_text(_level_asked(what))
+
+
+def _algorithm_text(joined: Joined, view: ViewDefinition) -> str:
+    sources, level = ", ".join(joined.sources), joined.given(view.given)
+    kept = f"\nalgorithm: {joined} keeps {joined_name(view.name)} from {sources}"
+    asked = "" if view.consistency == level else f"{view.consistency} is asked, "
+    return f"{kept}\nconsistency: {asked}{level} is given"
 
 
 def _level_asked(what: str) -> str:

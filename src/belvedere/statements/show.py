@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from sqlglot import exp
 
-from belvedere.catalog.definitions import Joined, TableDefinition, ViewDefinition
+from belvedere.catalog.definitions import (
+    COMPLETE,
+    STRONG,
+    Joined,
+    TableDefinition,
+    ViewDefinition,
+)
 from belvedere.catalog.joined import joined_name
 from belvedere.catalog.source_definition import SourceDefinition
 from belvedere.catalog.state import CatalogState
@@ -20,6 +26,7 @@ from belvedere.sql.foreign import literal, options_text
 from belvedere.sql.names import key_option, name_in, plain_name, quoted
 from belvedere.sql.parameters import Parameters
 from belvedere.sql.refusal import only
+from belvedere.types import Schema
 
 if TYPE_CHECKING:
     from belvedere.database import Database
@@ -131,14 +138,14 @@ def describe(db: Database, statement: exp.Describe) -> Result:
             " of a table or view"
         )
     only(statement, "DESCRIBE")
-    found = db.state().relation(plain_name(statement.this, "DESCRIBE"))
+    schema = _schema_of(db, plain_name(statement.this, "DESCRIBE"))
     rows = [
         {
             "column": c.name,
             "type": str(c.type),
-            "key": found.schema.key.index(c.name) + 1 if c.name in found.schema.key else None,
+            "key": schema.key.index(c.name) + 1 if c.name in schema.key else None,
         }
-        for c in found.schema.columns
+        for c in schema.columns
     ]
     return Rows(
         pa.Table.from_pylist(
@@ -146,6 +153,16 @@ def describe(db: Database, statement: exp.Describe) -> Result:
             schema=pa.schema([("column", pa.string()), ("type", pa.string()), ("key", pa.int32())]),
         )
     )
+
+
+def _schema_of(db: Database, name: str) -> Schema:
+    """Of what is here; or of a relation that nobody follows yet, as its source says."""
+    state = db.state()
+    source, dot, relation = name.partition(".")
+    known = state.sources.get(source.lower())
+    if dot and known is not None and name.lower() not in state.tables:
+        return db.connections.of(known).describe(relation).schema
+    return state.relation(name).schema
 
 
 def _create_text(state: CatalogState, name: str) -> str:
@@ -177,7 +194,8 @@ def create_text(found: TableDefinition | ViewDefinition, joined: Joined | None =
 
 def _view_text(found: ViewDefinition, joined: Joined | None) -> str:
     options = [f"key = {key_option(found.key)}"] if found.key else []
-    if found.consistency != "strong":
+    is_given_anyhow = joined is not None and joined.reaches == found.consistency != COMPLETE
+    if found.consistency != STRONG and not is_given_anyhow:
         options.append(f"consistency = '{found.consistency}'")
     if joined is not None:
         options.append(f"algorithm = '{joined.algorithm}'")

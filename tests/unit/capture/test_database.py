@@ -338,6 +338,10 @@ def test_what_there_is(db: Database) -> None:
     ]
     assert db.sql("SHOW TABLES").to_pylist()[0] == {"name": "b.accounts", "kind": "relation of b"}
     assert [r["column"] for r in db.sql("DESCRIBE b.accounts")] == ["id", "amount"]
+    assert [r["column"] for r in db.sql("DESCRIBE b.savings")] == ["owner", "id", "amount"]
+    assert [t.name for t in db.state().relations_of("b")] == ["b.accounts"]  # no other since
+    with pytest.raises(SourceError, match="no relation nothing"):
+        db.sql("DESCRIBE b.nothing")
     assert str(db.sql("SHOW CREATE TABLE b.accounts")) == "ALTER SOURCE b COPY accounts"
     db.catch_up(timeout=LONG)
     db.sql("DROP TABLE b.accounts")

@@ -130,6 +130,8 @@ def test_conventional_maintenance_is_right_only_while_nothing_overlaps_and_says_
         assert shown(db) == expected()
     (view,) = db.status().views
     assert (view.algorithm, view.given, view.consistency) == ("conventional", *["diverges"] * 2)
+    assert str(db.sql("SHOW CREATE VIEW w")) == VIEW.format("algorithm = 'conventional'")
+    assert str(db.sql("EXPLAIN w")).endswith("consistency: diverges is given")
 
 
 class World:
@@ -309,6 +311,10 @@ def test_the_joined_rows_are_shown_as_what_they_are(db: Database) -> None:
         {"name": "w__joined", "kind": "joined rows of view w"}
     ]
     assert str(db.sql("SHOW CREATE VIEW w")) == text
+    assert str(db.sql("EXPLAIN w")).endswith(
+        "algorithm: asof every 3 transactions keeps w__joined from crm, shop\n"
+        "consistency: strong is given"
+    )
     db.catch_up(timeout=LONG)
     for wrong in (
         "INSERT INTO w__joined VALUES (1, 2, 3, 'x')",
