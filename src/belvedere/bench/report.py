@@ -306,6 +306,8 @@ def _puts(results: Results) -> Table:
             f"{p.bytes_written:,}",
             "",
         )
+        ratio = multiple(p.append_p50_ms / p.lmdb_p50_ms)
+        table.add_row("append and fsync", f"{p.append_p50_ms:.3f}", "", ratio, "", "")
     return table
 
 

@@ -86,13 +86,16 @@ class FlatPoint:
 
 @dataclass(frozen=True, slots=True)
 class SinglePut:
-    """One durable put beside one LMDB transaction that writes the same bytes, taken in turns."""
+    """One durable put beside one LMDB transaction, and one append with an fsync, that write the
+    same bytes, taken in turns.
+    """
 
     puts: int
     p50_ms: float
     p95_ms: float
     lmdb_p50_ms: float
     lmdb_p95_ms: float
+    append_p50_ms: float
     bytes_written: int
     correct: bool
 

@@ -30,7 +30,7 @@ INGEST_TO_V2 = 6.0
 END_TO_END_RATIO = {"V2": 3.0, "V_all": 4.5}
 FRESH_TO_EMPTY_JOB = 1.6
 FLAT_WITHIN = 1.25
-PUT_TO_LMDB = 2.0
+PUT_TO_APPEND = 1.2
 READ_TO_LMDB = 3.0
 BASE_READ_TO_LMDB, WAITING_READ_TO_LMDB = 3.0, 4.0
 SCAN_ROWS_PER_S = 2_000_000
@@ -41,6 +41,8 @@ MANY_WITHIN = 3.0
 FEED_WITHIN, SOURCE_SHARE = 1.1, 0.5
 TPCH_WITHIN = 1.25
 FAN_OUT_MB, FAN_OUT_ROWS = 3 * 1024, 1_000_000
+TRANSACTION_WITHIN, WHY_MS = 1.1, 50.0
+CAPTURE_SHARE, COPY_SHARE, LOAD_SHARE, FRESH_TO_OWN = 0.8, 0.5, 0.9, 2.0
 HBASE_SHARE, HBASE_TWO_TASKS, HBASE_WRITES = 0.8, 1.7, 0.95
 
 
@@ -110,6 +112,8 @@ def verdicts(results: Results) -> list[Verdict]:
         _many,
         _tpch,
         _capacity,
+        _answers,
+        _sources,
         _hbase,
     )
     return [verdict for part in parts for verdict in part(results)]
@@ -138,9 +142,9 @@ def _latencies(results: Results) -> Iterator[Verdict]:
     for p in results.single_puts:
         yield Verdict(
             "single durable put",
-            p.p50_ms / p.lmdb_p50_ms,
-            PUT_TO_LMDB,
-            "x LMDB transaction",
+            p.p50_ms / p.append_p50_ms,
+            PUT_TO_APPEND,
+            "x append and fsync",
             False,
             p.correct,
         )
@@ -254,6 +258,30 @@ def _capacity(results: Results) -> Iterator[Verdict]:
                 False,
                 f.correct,
             )
+
+
+def _answers(results: Results) -> Iterator[Verdict]:
+    for t in results.transactions:
+        name, times = f"transaction, {t.name}", t.transaction_ms / t.plain_ms
+        yield Verdict(name, times, TRANSACTION_WITHIN, "x plain calls", False, t.correct)
+    for e in results.explanations:
+        yield Verdict(f"why, {e.view}", e.p50_ms, WHY_MS, "ms", False, e.correct)
+
+
+def _sources(results: Results) -> Iterator[Verdict]:
+    for found in results.sources:
+        for c in found.copies:
+            name = f"first copy, {c.kind}"
+            yield Verdict(name, c.share, COPY_SHARE, "x bare client", True, c.correct)
+        for b in found.captures:
+            name = f"backlog, {b.kind}"
+            yield Verdict(name, b.share, CAPTURE_SHARE, "x bare client", True, b.correct)
+        for w in found.loads:
+            name = f"a writer who is followed, {w.kind}"
+            yield Verdict(name, w.share, LOAD_SHARE, "x not followed", True, True)
+        for f in found.freshness:
+            name, times = f"freshness of a commit, {f.kind}", f.source_ms / f.own_ms
+            yield Verdict(name, times, FRESH_TO_OWN, "x a table of ours", False, f.correct)
 
 
 def _hbase(results: Results) -> Iterator[Verdict]:

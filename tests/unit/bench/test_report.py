@@ -100,7 +100,7 @@ def made_up() -> Results:
             FlatPoint("V2", 100_000, 10_000, 5, 3.0, 10.0, 1.5, True),
             FlatPoint("V2", 10_000_000, 10_000, 5, 3.5, 13.0, 9.0, True),
         ),
-        single_puts=(SinglePut(1_000, 1.5, 3.0, 1.0, 2.0, 73, True),),
+        single_puts=(SinglePut(1_000, 1.5, 3.0, 1.0, 2.0, 1.2, 73, True),),
         transactions=(TransactionCost("a put", 1_000, 1.08, 1.0, True),),
         point_reads=(PointRead("V2", 20_000, 12.0, 5.0, 1.0, True),),
         scans=(Scan("V4", 200_000, 0.2, True),),

@@ -1,11 +1,13 @@
-"""Single put: one durable row beside one LMDB transaction that writes the same bytes.
+"""Single put: one durable row beside one LMDB transaction, and beside one append to a file with an
+fsync, that write the same bytes.
 
-The same bytes are a row (key, grp and val) and a log entry with the row before and after. The two
-take turns, so that whatever else the disk does meets both.
+The same bytes are a row (key, grp and val) and a log entry with the row before and after. The three
+take turns, so that whatever else the disk does meets all.
 """
 
 from __future__ import annotations
 
+import os
 import shutil
 import struct
 import time
@@ -33,25 +35,24 @@ def run(settings: Settings) -> Results:
     puts = workload.touch(
         settings.puts, _LOADED, settings.groups, deletes=0.0, seed=settings.seed + 1
     )
-    ours, bare = [], []
+    # row, row before, row after; key twice; position
+    size = 3 * len(_packed("x000000", 0)) + 2 * len("k000000000") + 8
+    ours, bare, appended = [], [], []
     with (
         fresh(settings.work / "single-put", members("V2")) as database,
         _bare(settings.work / "single-put-lmdb", load) as lmdb_put,
+        _appending(settings.work / "single-put-file", size) as append,
     ):
         database.write(load, settings.call)
         table = database.db.table("r")
         for position, row in enumerate(puts.select(["key", "grp", "val"]).to_pylist()):
             ours.append(_timed(table.put, row))
             bare.append(_timed(lmdb_put, position, row))
+            appended.append(_timed(append))
         database.catch_up(settings.epoch)
         correct = database.correct([load, puts])
-    # row, row before, row after; key twice; position
-    size = 3 * len(_packed("x000000", 0)) + 2 * len("k000000000") + 8
-    return Results(
-        single_puts=(
-            SinglePut(len(ours), p50_ms(ours), _p95(ours), p50_ms(bare), _p95(bare), size, correct),
-        )
-    )
+    times = (p50_ms(ours), _p95(ours), p50_ms(bare), _p95(bare), p50_ms(appended))
+    return Results(single_puts=(SinglePut(len(ours), *times, size, correct),))
 
 
 def _timed(action: Callable[..., Any], *arguments: Any) -> float:
@@ -97,6 +98,24 @@ def _bare(path: Path, load: pa.Table) -> Iterator[Callable[[int, _Row], None]]:
     finally:
         env.close()
         shutil.rmtree(path, ignore_errors=True)
+
+
+@contextmanager
+def _appending(path: Path, size: int) -> Iterator[Callable[[], None]]:
+    """A function that appends so many bytes to a file and waits for the disk."""
+    content = os.urandom(size)
+    path.unlink(missing_ok=True)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+
+    def append() -> None:
+        os.write(descriptor, content)
+        os.fsync(descriptor)
+
+    try:
+        yield append
+    finally:
+        os.close(descriptor)
+        path.unlink()
 
 
 if __name__ == "__main__":
