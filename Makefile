@@ -37,8 +37,8 @@ test-hbase: setup java ## the tests that start a real HBase
 test-sources: setup ## the tests that start real databases to follow
 	$(VENV)/bin/python -m pytest tests/sources -n $(WORKERS) --dist loadfile --durations 10 $(ARGS)
 
-coverage: setup ## tests, and how much of each package they run; ARGS="tests/unit" goes to pytest
-	.ci/coverage $(ARGS)
+coverage: setup ## how much of each package the unit tests run; ARGS="tests/laws" for others that start no Spark
+	.ci/coverage $(or $(ARGS),tests/unit)
 
 soak: setup ## SCHEDULES=10000 random schedules with crashes through the simulator
 	$(VENV)/bin/python -m tests.simulation.soak --schedules $(SCHEDULES) $(ARGS)

@@ -1,13 +1,16 @@
-"""Print what `coverage json` wrote, a line per package: `python .ci/by_package.py lines.json`."""
+"""Print which lines tests ran, a line per package: `python .ci/by_package.py DIRECTORY`."""
 
 from __future__ import annotations
 
 import json
 import sys
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from functools import reduce
 from pathlib import Path, PurePath
 from typing import Any
+
+import slipcover
 
 
 def package_of(file: str) -> str:
@@ -19,10 +22,18 @@ def package_of(file: str) -> str:
 def lines_by_package(files: Mapping[str, Any]) -> dict[str, tuple[int, int]]:
     """Per package the lines that can run, and those of them that did."""
     all_lines, run = Counter[str](), Counter[str]()
-    for file, found in files.items():
-        all_lines[package_of(file)] += found["summary"]["num_statements"]
-        run[package_of(file)] += found["summary"]["covered_lines"]
+    for file, lines in files.items():
+        package, executed = package_of(file), len(lines["executed_lines"])
+        all_lines[package] += executed + len(lines["missing_lines"])
+        run[package] += executed
     return {package: (all_lines[package], run[package]) for package in sorted(all_lines)}
+
+
+def merged(paths: Iterable[Path]) -> Mapping[str, Any]:
+    """The files of the source, with what any of the processes ran."""
+    parts = (json.loads(path.read_text()) for path in paths)
+    files: Mapping[str, Any] = reduce(slipcover.merge_coverage, parts)["files"]
+    return files
 
 
 def table(packages: Mapping[str, tuple[int, int]]) -> str:
@@ -32,4 +43,4 @@ def table(packages: Mapping[str, tuple[int, int]]) -> str:
 
 
 if __name__ == "__main__":
-    print(table(lines_by_package(json.loads(Path(sys.argv[1]).read_text())["files"])))
+    print(table(lines_by_package(merged(sorted(Path(sys.argv[1]).glob("*.json"))))))
