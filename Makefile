@@ -23,9 +23,9 @@ ARGS ?=
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-setup: $(VENV)/.project-installed ## create .venv with everything in it, Java included
+setup: $(VENV)/.spark-archive ## create .venv with everything in it, Java included
 
-demo: setup ## a shop with live views, from nothing to first results
+demo: $(VENV)/.project-installed ## a shop with live views, from nothing to first results
 	$(VENV)/bin/belvedere demo $(ARGS)
 
 test: setup $(if $(ARGS),$(if $(shell command -v mvn),java)) ## ruff, mypy --strict and all tests that need no server; ARGS="-k join" goes to pytest
@@ -89,6 +89,12 @@ $(VENV)/.lock-installed: requirements.lock | $(VENV)/bin/python
 # The build backend comes from the lock, so nothing is fetched here.
 $(VENV)/.project-installed: pyproject.toml $(VENV)/.lock-installed
 	@$(PIP) install --quiet --no-deps --no-build-isolation -e .
+	@touch $@
+
+# Not for one demo: it takes longer than it saves there.
+$(VENV)/.spark-archive: $(VENV)/.lock-installed | $(VENV)/.project-installed
+	@echo "Preparing a quicker start of Spark: half a minute, once"
+	@$(VENV)/bin/python -m belvedere.spark.archive || echo "Going on without it"
 	@touch $@
 
 $(JARS)/.built: $(shell find java -name '*.java' -o -name pom.xml)

