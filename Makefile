@@ -10,6 +10,7 @@ UV_VERSION := 0.13.7
 SCHEDULES ?= 10000
 MINUTES ?= 30
 CASES ?= 500
+LAW_CASES ?= 1000
 BACKUPS ?= 30
 JARS := src/belvedere/stores/hbase/jars
 # test processes at once; each may hold a Spark session, and a cluster, of its own
@@ -17,8 +18,8 @@ WORKERS ?= $(or $(BELVEDERE_TEST_WORKERS),2)
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-hbase test-sources coverage soak soak-backup soak-damage soak-hbase soak-warehouse \
-	bench java lint lock clean distclean
+.PHONY: help setup demo test test-hbase test-sources coverage soak soak-backup soak-damage soak-hbase \
+	soak-laws soak-warehouse bench java lint lock clean distclean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -42,6 +43,9 @@ coverage: setup ## how much of each package the unit tests run; ARGS="tests/laws
 
 soak: setup ## SCHEDULES=10000 random schedules with crashes through the simulator
 	$(VENV)/bin/python -m tests.simulation.soak --schedules $(SCHEDULES) $(ARGS)
+
+soak-laws: setup ## LAW_CASES=1000 random cases for each law, of seeds that nobody has seen
+	BELVEDERE_LAW_SEED=random BELVEDERE_LAW_CASES=$(LAW_CASES) $(VENV)/bin/python -m pytest tests/laws -n 2 -k property $(ARGS)
 
 soak-damage: setup ## CASES=500 copies of a database with one damaged file
 	BELVEDERE_DAMAGES=$(CASES) $(VENV)/bin/python -m pytest tests/integration/test_damaged_files.py -n 2 $(ARGS)

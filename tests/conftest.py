@@ -11,5 +11,8 @@ settings.load_profile("belvedere")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What failed once is asked first."""
-    items.sort(key=lambda item: item.path.name != "test_regressions.py")
+    """What failed once is asked first, then files with slow tests, so that at the end of a run all
+    workers have something to do.
+    """
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: (item.path.name != "test_regressions.py", item.path not in slow))

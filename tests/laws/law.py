@@ -15,7 +15,7 @@ from tests.laws.shrinking import shrunk
 from tests.laws.world import World
 
 _SEED = "20261116"
-_SOME = 200  # cases from which shares mean something
+_SOME = 100  # cases from which shares mean something
 
 
 def cases(default: int) -> int:

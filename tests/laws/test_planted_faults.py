@@ -44,8 +44,18 @@ from tests.laws.trees.cases import random_shared_case, random_tree_case
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 _ENOUGH = 500
-# Few trees have what this one is about: the search begins a little before the first that does.
-_FIRST_SEED = {"intersect_all_keeps_what_one_side_has": 390}
+# Where few cases have what a fault is about, the search begins a little before the first that does.
+_FIRST_SEED = {
+    "a_vanished_minimum_is_found_again": 12,
+    "loading_reads_rows_as_they_are_now": 44,
+    "the_carry_of_a_sum_is_lost": 40,
+    "a_condition_that_is_null_holds": 14,
+    "null_keys_match": 38,
+    "an_anti_join_does_not_see_its_key_become_empty": 55,
+    "a_top_is_not_filled_again": 94,
+    "except_all_owes_copies": 37,
+    "intersect_all_keeps_what_one_side_has": 395,
+}
 
 
 def a_vanished_minimum_is_found_again(m: pytest.MonkeyPatch) -> None:

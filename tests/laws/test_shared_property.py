@@ -21,5 +21,5 @@ _MOST_REFUSED = 5
 
 
 def test_views_that_share_parts_are_the_recomputed_ones_at_every_epoch() -> None:
-    seen = hold_the_law(random_shared_case, first_seed(), cases(200))
+    seen = hold_the_law(random_shared_case, first_seed(), cases(100))
     assert_that_cases_mean_something(seen, _LEAST, {"refused": _MOST_REFUSED})

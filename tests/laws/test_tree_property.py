@@ -56,7 +56,7 @@ _MOST_REFUSED = 3
 
 
 def test_a_maintained_tree_is_the_recomputed_one_at_every_epoch() -> None:
-    seen = hold_the_law(random_tree_case, first_seed(), cases(300))
+    seen = hold_the_law(random_tree_case, first_seed(), cases(150))
     assert_that_cases_mean_something(seen, _LEAST, {"refused": _MOST_REFUSED})
 
 
