@@ -228,6 +228,14 @@ class Segment:
                 return value
         raise self.broken(self.positions[number])
 
+    def write_again(self, low: Position) -> None:
+        """Records from a boundary on; Damaged if one of them is not what was written any more."""
+        for number in range(bisect_left(self.positions, low), len(self.positions)):
+            offset = self.offsets[number]
+            data = os.pread(self.descriptor, self._stop(number) - offset, offset)
+            self._value(data, 0, number)
+            disk.write(self.descriptor, [data], offset)
+
     def broken(self, position: Position) -> Damaged:
         return Damaged(
             f"{self.path}: the record of the log at position {position:,} is not what was written"
