@@ -302,7 +302,7 @@ class EmbeddedBase:
 
     # ------------------------------------------------------------ settling, trimming, dropping
 
-    def settle(self, slot: Slot, low: Vector, high: Vector, changes: Sequence[RowChanges]) -> None:
+    def settle(self, slot: Slot, low: Vector, high: Vector, changes: Iterable[RowChanges]) -> None:
         start, end = low[log.STREAM], high[log.STREAM]
         logged, _ = self._file.last()
         mark, size = self._environment.read(lambda t: settling.waiting(t, slot, logged))
@@ -310,7 +310,7 @@ class EmbeddedBase:
         if mark > start or not is_worth_it:
             return
         if mark == start:
-            self._settling(slot).from_changes(start, end, changes)
+            self._settling(slot).from_changes(start, end, list(changes))
         else:  # epochs that were too small have left it to this one
             self._settling(slot).from_log(end)
 
