@@ -244,12 +244,7 @@ def within(
 def trim(log: Log, position: Position, catalog: int) -> None:
     """Drop what ends at or before `position`: the trim point first, then files."""
     target = log.file.boundary_below(position)
-    start = log.environment.read(trim_point)
-    ends = {
-        table: stretch.high
-        for stretch in summaries(log, start, target)
-        for table, _ in stretch.rows
-    }
+    ends: dict[TableId, Position] = {}
 
     def body(transaction: Transaction) -> None:
         for table, end in ends.items():
@@ -257,8 +252,17 @@ def trim(log: Log, position: Position, catalog: int) -> None:
                 put_table_entry(transaction, table, _TABLE_END.pack(end))
         put_ends(transaction, log.file.end, max(target, trim_point(transaction)), catalog)
 
-    if start < target:
+    while (start := log.environment.read(trim_point)) < target:
+        try:
+            ends = _table_ends(log, start, target)
+        except Stale:
+            continue  # somebody else has trimmed it meanwhile
         log.environment.write(body, frees=True)
     for low in [low for low in list(log.known) if low < target]:
         log.known.pop(low, None)
     log.file.remove_trimmed()
+
+
+def _table_ends(log: Log, low: Position, high: Position) -> dict[TableId, Position]:
+    stretches = summaries(log, low, high)
+    return {table: stretch.high for stretch in stretches for table, _ in stretch.rows}

@@ -203,6 +203,11 @@ class Segment:
         value = os.pread(self.descriptor, head.size, self.offset + HEAD_SIZE)
         return len(value) == head.size and is_whole(head, value)
 
+    def has(self, position: Position) -> bool:
+        """Whether a record begins there."""
+        number = bisect_left(self.positions, position)
+        return number < len(self.positions) and self.positions[number] == position
+
     def records(self, low: Position, high: Position, most: int) -> Iterator[tuple[Position, bytes]]:
         """Values from `low`, which is a boundary, to `high`, and at most so many."""
         number = bisect_left(self.positions, low)
