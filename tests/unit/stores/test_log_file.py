@@ -233,7 +233,7 @@ def test_two_that_trim_at_once_are_one_after_the_other(
             if is_first[0]:
                 is_first[0] = False
                 store.base.trim("log", 30)
-                store.base._log.known.clear()  # as another process would have it
+                store.base._log.known.clear()  # type: ignore[attr-defined]  # not another process's
             return ends(*arguments)
 
         monkeypatch.setattr(log, "_table_ends", after_another)
