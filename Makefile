@@ -12,14 +12,16 @@ MINUTES ?= 30
 CASES ?= 500
 LAW_CASES ?= 1000
 BACKUPS ?= 30
+KILLS ?= 200
+LOSSES ?= 500
 JARS := src/belvedere/stores/hbase/jars
 # test processes at once; each may hold a Spark session, and a cluster, of its own
 WORKERS ?= $(or $(BELVEDERE_TEST_WORKERS),2)
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-hbase test-sources coverage soak soak-backup soak-damage soak-hbase \
-	soak-laws soak-warehouse bench java lint lock clean distclean
+.PHONY: help setup demo test test-hbase test-sources coverage soak soak-backup soak-crowd soak-damage soak-hbase \
+	soak-laws soak-power soak-warehouse bench java lint lock clean distclean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -52,6 +54,12 @@ soak-damage: setup ## CASES=500 copies of a database with one damaged file
 
 soak-backup: setup ## BACKUPS=30 backups beside writers and a pipeline, each restored and every view verified
 	BELVEDERE_BACKUPS=$(BACKUPS) $(VENV)/bin/python -m pytest -n 0 tests/integration/test_backups.py $(ARGS)
+
+soak-crowd: setup ## KILLS=200 of processes that write, maintain and trim beside each other
+	BELVEDERE_CROWD=$(KILLS) $(VENV)/bin/python -m pytest -n 0 tests/integration/test_crowd.py $(ARGS)
+
+soak-power: setup ## LOSSES=500 of power under a writer that maintains views
+	BELVEDERE_POWER_LOSSES=$(LOSSES) $(VENV)/bin/python -m pytest tests/unit/stores/test_power_loss.py -n 2 $(ARGS)
 
 soak-warehouse: setup ## SCHEDULES=2000 random schedules for each algorithm over several sources; ARGS=--price prints queries per update
 	$(VENV)/bin/python -m tests.warehouse.soak --schedules $(if $(filter-out file,$(origin SCHEDULES)),$(SCHEDULES),2000) $(ARGS)

@@ -98,10 +98,17 @@ def run_starts(values: pa.BinaryArray) -> Mask:
 
 def distinct(values: pa.BinaryArray) -> tuple[pa.BinaryArray, Ints, Ints]:
     """The different values in order, and where each of them stands first and last."""
-    order = stable_order(values)
-    ordered = values.take(pa.array(order))
-    starts = np.flatnonzero(run_starts(ordered))
-    return ordered.take(pa.array(starts)), order[starts], order[run_ends(starts, len(order))]
+    words = Words.of(values) if len(values) >= _FEW else None
+    if words is None:
+        order = stable_order(values)
+        is_first = run_starts(values.take(pa.array(order)))
+    else:
+        order = words.order()
+        numbers = words.numbers.take(order)
+        is_first = np.append(True, numbers[1:] != numbers[:-1])
+    starts = np.flatnonzero(is_first)
+    first = order.take(starts)
+    return values.take(pa.array(first)), first, order.take(run_ends(starts, len(order)))
 
 
 def run_ends(first: Ints, count: int) -> Ints:

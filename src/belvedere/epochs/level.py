@@ -20,7 +20,7 @@ from belvedere.epochs.acks import Ack, Envelope
 from belvedere.epochs.corrections import apply_corrections, mended_rows
 from belvedere.epochs.intent import LOAD, MEND
 from belvedere.epochs.plan import COMPLETE, EpochPlan
-from belvedere.graph import Node, error_table
+from belvedere.graph import Node, columns_used, error_table
 from belvedere.libraries import np, pa, pc
 from belvedere.operators.base import ID, KEY, WEIGHT, Stateful, Stateless, column_of
 from belvedere.operators.delivery import Inbox, by_slot, prepare_parts
@@ -164,10 +164,12 @@ class Level:
         self.ack.took("maintain", began + self.ack.seconds.get("compute", 0.0) - computed)
 
     def _changes_of(self, node: Node) -> pa.Table | None:
-        found = self._net.get(node.operator.base_table)
+        table = node.operator.base_table
+        found = self._net.get(table)
         if found is None or not len(found):
             return None
-        return source.as_changes(self.plan.tables[node.operator.base_table].schema, found)
+        used = columns_used(self.plan.graph.nodes)[table]
+        return source.as_changes(self.plan.tables[table].schema, found, used)
 
     def _stepped(self, node: Node) -> Iterator[pa.Table]:
         inbox = self._inboxes.pop(node.id, None)

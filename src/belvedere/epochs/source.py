@@ -7,8 +7,9 @@ log, if it has before-images; or by the table's delta view, which lives in the s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 
 from belvedere.catalog.definitions import TableDefinition
 from belvedere.changes.cells import CellChanges, cell_changes, merge, read_records
@@ -71,13 +72,14 @@ def settle(
 ) -> None:
     """Tell the store what the rows of these slots are after the epoch."""
     assert store.history is not None
-    place = {table: slots_of(found.keys, intent.slots) for table, found in changes.items()}
+    place = cache(lambda table: slots_of(changes[table].keys, intent.slots))
+
+    def rows(slot: int) -> Iterator[RowChanges]:
+        for table, found in changes.items():
+            yield _row_changes(table, found.filter(pa.array(place(table) == slot)))
+
     for slot in slots:
-        rows = [
-            _row_changes(table, found.filter(pa.array(place[table] == slot)))
-            for table, found in changes.items()
-        ]
-        store.history.settle(slot, intent.low, intent.high, rows)
+        store.history.settle(slot, intent.low, intent.high, rows(slot))
 
 
 def _row_changes(table: int, changes: NetChanges) -> RowChanges:
@@ -199,18 +201,23 @@ def _delta_rows(
         yield from present(table, shard(slot).scan_batches(table.delta, low, high))
 
 
-def as_changes(schema: Schema, changes: NetChanges) -> pa.Table:
-    """Rows with weights, sorted by (key, weight): the row before with -1, the row after with +1."""
+def as_changes(
+    schema: Schema, changes: NetChanges, used: Collection[int] | None = None
+) -> pa.Table:
+    """Rows with weights, sorted by (key, weight): the row before with -1, the row after with +1.
+    Columns that are not used are NULL.
+    """
     assert changes.before is not None
     same = pc.equal(changes.before, changes.after).fill_null(False)
     if pc.any(same).as_py():
         changes = changes.filter(pc.invert(same))
     assert changes.before is not None
     count = len(changes)
-    interleaved = np.arange(2 * count).reshape(2, count).T.ravel()
-    values = pa.concat_arrays([changes.before, changes.after])
-    order = interleaved[values.is_valid().to_numpy(zero_copy_only=False)[interleaved]]
-    keys = changes.keys.take(pa.array(order % max(count, 1)))
-    data = decode_rows(schema, keys, values.take(pa.array(order)))
-    weights = np.where(order < count, -1, 1).astype(np.int64)
-    return pa.table([*data, pa.array(weights), keys], names=[*columns(len(data)), WEIGHT, ID])
+    sides = (changes.before, changes.after)
+    present = [side.is_valid().to_numpy(zero_copy_only=False) for side in sides]
+    chosen = np.flatnonzero(np.stack(present, axis=1))  # before and after, row by row
+    row, side = chosen >> 1, chosen & 1
+    keys = changes.keys.take(pa.array(row))
+    values = pa.concat_arrays(sides).take(pa.array(row + count * side))
+    data = decode_rows(schema, keys, values, used)
+    return pa.table([*data, pa.array(2 * side - 1), keys], names=[*columns(len(data)), WEIGHT, ID])

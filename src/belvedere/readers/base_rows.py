@@ -7,7 +7,7 @@ delta view has the rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
 
 from belvedere.catalog.definitions import TableDefinition
@@ -30,14 +30,20 @@ def codecs(schema: Schema) -> tuple[KeyCodec, RowCodec]:
     return keys, RowCodec(tuple(c.type for c in schema.value_columns))
 
 
-def decode_rows(schema: Schema, keys: pa.BinaryArray, values: pa.BinaryArray) -> list[pa.Array]:
-    """Columns in schema order."""
-    key_codec, row_codec = codecs(schema)
-    found = dict(zip(schema.key, key_codec.decode(keys), strict=True))
-    found |= dict(
-        zip((c.name for c in schema.value_columns), row_codec.decode(values), strict=True)
-    )
-    return [found[name] for name in schema.names]
+def decode_rows(
+    schema: Schema,
+    keys: pa.BinaryArray,
+    values: pa.BinaryArray,
+    only: Collection[int] | None = None,
+) -> list[pa.Array]:
+    """Columns in schema order. With `only`, the others are NULL: they take no time."""
+    if only is None:
+        only = range(len(schema.columns))
+    found = dict(zip(only, decode_columns(schema, keys, values, [*only]), strict=True))
+    return [
+        found[i] if i in found else pa.nulls(len(keys), column.type.arrow)
+        for i, column in enumerate(schema.columns)
+    ]
 
 
 def decode_columns(

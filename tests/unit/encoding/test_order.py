@@ -11,7 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from belvedere.encoding.order import Words, order_by, run_ends, run_starts, stable_order
+from belvedere.encoding.order import (
+    Words,
+    distinct,
+    order_by,
+    run_ends,
+    run_starts,
+    stable_order,
+)
 
 SHORT = st.lists(st.binary(max_size=5))
 LIKE = st.builds(
@@ -41,6 +48,18 @@ def test_a_stable_order_is_that_of_pythons_sort(strings: list[bytes], times: int
     assert stable_order(pa.array(many, pa.binary())).tolist() == sorted(
         range(len(many)), key=many.__getitem__
     )
+
+
+@given(STRINGS, st.integers(1, 300))
+def test_different_values_are_told_with_their_first_and_last_places(
+    strings: list[bytes], times: int
+) -> None:
+    many = strings * times
+    values, first, last = distinct(pa.array(many, pa.binary()))
+    assert values.to_pylist() == sorted(set(many))
+    assert first.tolist() == [many.index(value) for value in sorted(set(many))]
+    places = {value: place for place, value in enumerate(many)}
+    assert last.tolist() == [places[value] for value in sorted(places)]
 
 
 @given(st.lists(st.tuples(st.integers(0, 2**63 - 1), st.integers(0, 3), st.booleans())))

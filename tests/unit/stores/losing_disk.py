@@ -9,6 +9,7 @@ reaches the disk at any time: some earlier content of it is left, or none.
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 import shutil
@@ -35,6 +36,7 @@ class LosingDisk:
     def __init__(self, store: Path, seed: random.Random, calls: int, target: Path) -> None:
         self.store, self._seed = Path(os.path.realpath(store)), seed
         self._left, self._target = calls, target
+        self.failing = ""  # the call that fails: what it should have kept is given up
         self._ends = [b""]
         self._numbers = count()  # of files: an inode is used again
         self._ids: dict[int, int] = {}  # of files, by inode
@@ -93,11 +95,16 @@ class LosingDisk:
 
     def sync(self, descriptor: int) -> None:
         self._step()
+        number = self._ids[os.fstat(descriptor).st_ino]
+        pending, self._pending[number] = self._pending[number], []
+        self._fail_if("sync")
         self._real["sync"](descriptor)
-        number, size = self._ids[os.fstat(descriptor).st_ino], os.fstat(descriptor).st_size
-        self._durable[number] = Path(f"/proc/self/fd/{descriptor}").read_bytes()[:size]
-        self._pending[number] = []
+        self._durable[number] = _written(self._durable[number], pending)
         self._step()
+
+    def _fail_if(self, call: str) -> None:
+        if self.failing == call:
+            raise OSError(errno.EIO, "Input/output error")
 
     def create(self, path: str) -> int:
         return self._created(path, "create")
@@ -124,6 +131,7 @@ class LosingDisk:
 
     def sync_folder(self, path: str) -> None:
         self._step()
+        self._fail_if("sync_folder")
         self._real["sync_folder"](path)
         for name, number in self._renames:
             if name.parent == Path(path):
@@ -155,17 +163,20 @@ class LosingDisk:
             (target / "base/log" / ENDS).write_bytes(ends)
 
     def _content(self, number: int) -> bytes:
-        content = bytearray(self._durable[number])
         kept = self._seed.choice([0.0, 0.5, 1.0])
-        for offset, piece in self._pending[number]:
-            if self._seed.random() >= kept:
-                continue
-            if piece is None:
-                del content[offset:]
-                continue
-            content.extend(bytes(max(offset - len(content), 0)))
-            content[offset : offset + len(piece)] = piece
-        return bytes(content)
+        some = [each for each in self._pending[number] if self._seed.random() < kept]
+        return _written(self._durable[number], some)
+
+
+def _written(content: bytes, pieces: list[tuple[int, bytes | None]]) -> bytes:
+    found = bytearray(content)
+    for offset, piece in pieces:
+        if piece is None:
+            del found[offset:]
+            continue
+        found.extend(bytes(max(offset - len(found), 0)))
+        found[offset : offset + len(piece)] = piece
+    return bytes(found)
 
 
 _CALLS = (

@@ -8,12 +8,14 @@ import signal
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from belvedere.errors import Damaged, StoreError
-from belvedere.stores.embedded import EmbeddedStore, disk, log_file
+from belvedere.errors import Damaged, Stale, StoreError
+from belvedere.stores.embedded import EmbeddedStore, disk, log, log_file
 from belvedere.stores.embedded.log_ends import ENDS
+from belvedere.stores.embedded.log_segments import Segment
 
 
 def forked(body: Callable[[], object]) -> int:
@@ -193,3 +195,97 @@ def test_a_log_that_is_lost_is_refused(tmp_path: Path, what: str) -> None:
         path.write_bytes(log_of(tmp_path / "two").read_bytes())
     with pytest.raises(StoreError):
         EmbeddedStore.open(tmp_path / "one")
+
+
+def put_some(store: EmbeddedStore, operations: int) -> None:
+    for i in range(operations):
+        store.base.put_one(5, b"%03d" % i, b"v" * 50, True)
+
+
+@pytest.fixture
+def segments(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_file, "FULL", 1000)
+    monkeypatch.setattr(log_file, "_AHEAD", 0)
+
+
+@pytest.mark.usefixtures("segments")
+def test_who_is_late_trims_nothing_that_is_not_trimmed(tmp_path: Path) -> None:
+    with EmbeddedStore.open(tmp_path, slots=2) as store:
+        put_some(store, 40)
+        store.base.trim("log", 30)
+        assert len(list((tmp_path / "base" / "log").glob("*.log"))) < 4
+        for position in (0, 7, 29):
+            store.base.trim("log", position)
+            assert [block.position for block in store.base.read_log("log", 30, 40)] == [
+                *range(30, 40)
+            ]
+
+
+@pytest.mark.usefixtures("segments")
+def test_two_that_trim_at_once_are_one_after_the_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with EmbeddedStore.open(tmp_path, slots=2) as store:
+        put_some(store, 40)
+        ends, is_first = log._table_ends, [True]
+
+        def after_another(*arguments: Any) -> Any:
+            if is_first[0]:
+                is_first[0] = False
+                store.base.trim("log", 30)
+                store.base._log.known.clear()  # type: ignore[attr-defined]  # not another process's
+            return ends(*arguments)
+
+        monkeypatch.setattr(log, "_table_ends", after_another)
+        store.base.trim("log", 20)
+        assert [block.position for block in store.base.read_log("log", 30, 40)] == [*range(30, 40)]
+        assert len(rows_of(store)) == 40
+        with pytest.raises(Stale):
+            list(store.base.read_log("log", 20, 40))
+
+
+@pytest.mark.usefixtures("segments")
+def test_who_reads_what_is_trimmed_meanwhile_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not given what comes behind it."""
+    with EmbeddedStore.open(tmp_path, slots=2) as store:
+        put_some(store, 40)
+        check, is_first = log.check_trim, [True]
+
+        def before_another(transaction: Any, position: int) -> None:
+            check(transaction, position)
+            if is_first[0]:
+                is_first[0] = False
+                store._log._trimmed = lambda: 30  # another process has trimmed it
+                store._log._load()
+
+        monkeypatch.setattr(log, "check_trim", before_another)
+        with pytest.raises((Stale, Damaged)):
+            list(store.base.read_log("log", 10, 40))
+
+
+@pytest.mark.usefixtures("segments")
+def test_a_segment_that_goes_while_segments_are_opened_closes_no_file_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with EmbeddedStore.open(tmp_path, slots=2) as store, EmbeddedStore.open(tmp_path) as other:
+        put_some(store, 20)
+        assert len(rows_of(other)) == 20
+        real, close, closed = Segment.open, Segment.close, []
+
+        def unlucky(*arguments: Any) -> Segment:
+            monkeypatch.setattr(Segment, "open", real)
+            raise FileNotFoundError("it was trimmed meanwhile")
+
+        def closing(segment: Segment) -> None:
+            closed.append(segment.descriptor)
+            close(segment)
+
+        put_some(store, 40)
+        store.base.trim("log", 40)
+        monkeypatch.setattr(Segment, "open", unlucky)
+        monkeypatch.setattr(Segment, "close", closing)
+        other._log._load()
+        assert closed
+        assert len(closed) == len(set(closed))

@@ -18,6 +18,7 @@ import belvedere
 from belvedere.database import Database
 from belvedere.epochs import lease
 from belvedere.epochs.local import LocalRunner
+from belvedere.errors import StoreFull
 from belvedere.inspection import inspect
 from belvedere.stores.embedded import disk, log_file, merging, run_files, settling, shard
 from belvedere.stores.embedded.merging_thread import Merging
@@ -129,6 +130,37 @@ def check(path: Path, history: History) -> dict[int, int]:
             assert kept == computed
             db.table("t").put({"id": 1000, "v": 7})
     return found | {1000: 7}
+
+
+@pytest.mark.parametrize("call", ["sync", "sync_folder"])
+@pytest.mark.parametrize("number", range(5))
+def test_what_a_failed_sync_has_given_up_is_written_again_before_anything_behind_it_counts(
+    number: int, call: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A system forgets what it could not write, and the next sync says nothing of it."""
+    seed = random.Random(number)
+    filled(tmp_path / "db")
+    with monkeypatch.context() as patch:
+        losing = LosingDisk(tmp_path / "db", seed, 10_000, tmp_path / "left")
+        losing.install(patch)
+        with opened(tmp_path / "db") as db:
+            table, refused = db.table("t"), 0
+            written: dict[int, int] = {}
+            for i in range(60):
+                losing.failing = seed.choice([call, call, ""])
+                try:
+                    table.put_many([{"id": j, "v": i} for j in range(10 * i, 10 * i + 10)])
+                    written |= dict.fromkeys(range(10 * i, 10 * i + 10), i)
+                except StoreFull:
+                    refused += 1
+                assert table.get(10 * i) in (None, {"id": 10 * i, "v": i})
+            losing.leave(tmp_path / "left")
+    assert refused or call == "sync_folder"  # that is rare
+    assert inspect(tmp_path / "left").findings == ()
+    with opened(tmp_path / "left") as db:
+        found = rows_of(db)
+        assert {i: found.get(i) for i in written} == written
+        assert set(found.values()) <= set(range(60))
 
 
 NOT_DONE = {

@@ -87,6 +87,8 @@ def test_reads_are_those_of_a_dictionary(
     found, expected = files.open_runs(refs), state(history)
     asked = asked + [key for step in history for key in step]
     assert runs.get_many(found, binary(asked)).to_pylist() == [expected.get(k) for k in asked]
+    many = asked * 65  # in another way if there are many
+    assert runs.get_many(found, binary(many)).to_pylist() == [expected.get(k) for k in many]
     assert [runs.get_one(found, key) for key in asked] == [expected.get(k) for k in asked]
     assert flat(runs.scan(found, b"", None, batch), batch) == list(expected.items())
     for low, high in zip([b"", *asked], [*asked, None], strict=True):

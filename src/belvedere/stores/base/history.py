@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
@@ -40,9 +40,9 @@ class RowHistory(Protocol):
         It can be read as long as nobody has trimmed the log beyond it; then Stale is raised.
         """
 
-    def settle(self, slot: int, low: Vector, high: Vector, changes: Sequence[RowChanges]) -> None:
+    def settle(self, slot: int, low: Vector, high: Vector, changes: Iterable[RowChanges]) -> None:
         """What a task has found out about the rows of a slot: all net changes of all tables between
-        two vectors.
+        two vectors. They are made when they are asked for.
 
         The store may use it to bring rows from the log to where they are kept, or leave it. It may
         be called again, late, by several tasks at once, and for an epoch that is never committed:

@@ -168,17 +168,15 @@ class EmbeddedSnapshot:
         self._check(table)
         if len(keys) <= FEW:
             return pa.array([self.get(table, key) for key in keys.to_pylist()], pa.binary())
-        tail, slots = self.tail.runs(table), len(self.settled.marks)
-        hashes = slot_hash(keys)
-        place = hashes % np.uint32(slots)
-        parts, order = [], []
+        slots, hashes = len(self.settled.marks), slot_hash(keys)
+        *recent, (_, wanted) = runs.find_many(
+            self.tail.runs(table), keys, hashes, np.arange(len(keys))
+        )
+        found, place = list(recent), hashes[wanted] % np.uint32(slots)
         for slot in range(slots):
-            mine = np.flatnonzero(place == slot)
-            if len(mine):
-                some, found = keys.take(pa.array(mine)), [*tail, *self.settled.runs(table, slot)]
-                parts.append(runs.get_many(found, some, hashes[mine]))
-                order.append(mine)
-        return runs.in_place(parts, np.concatenate(order))
+            mine = wanted.take(np.flatnonzero(place == slot))
+            found += runs.find_many(self.settled.runs(table, slot), keys, hashes, mine)
+        return runs.in_place(found)
 
     # ------------------------------------------------------------ ranges
 

@@ -302,7 +302,7 @@ class EmbeddedBase:
 
     # ------------------------------------------------------------ settling, trimming, dropping
 
-    def settle(self, slot: Slot, low: Vector, high: Vector, changes: Sequence[RowChanges]) -> None:
+    def settle(self, slot: Slot, low: Vector, high: Vector, changes: Iterable[RowChanges]) -> None:
         start, end = low[log.STREAM], high[log.STREAM]
         logged, _ = self._file.last()
         mark, size = self._environment.read(lambda t: settling.waiting(t, slot, logged))
@@ -310,9 +310,9 @@ class EmbeddedBase:
         if mark > start or not is_worth_it:
             return
         if mark == start:
-            self._settling(slot).from_changes(start, end, changes)
+            self._settling(slot, self._reading()).from_changes(start, end, list(changes))
         else:  # epochs that were too small have left it to this one
-            self._settling(slot).from_log(end)
+            self._settling(slot, self._reading()).from_log(end)
 
     def _settle_backlog(self) -> None:
         def waiting(transaction: Transaction) -> tuple[Position, int]:
@@ -326,11 +326,15 @@ class EmbeddedBase:
             self._merging.go_on()  # else their number grows until a pipeline comes
 
     def _settle_all(self, position: Position) -> None:
+        read = self._reading()
         for slot in range(self._slots):
-            self._settling(slot).from_log(position)
+            self._settling(slot, read).from_log(position)
 
-    def _settling(self, slot: Slot) -> Settling:
-        return Settling(self._place, slot, self._slots, self._catalog)
+    def _reading(self) -> settling.Read:
+        return settling.reading(self._place, self._slots)
+
+    def _settling(self, slot: Slot, read: settling.Read) -> Settling:
+        return Settling(self._place, slot, read, self._catalog)
 
     def trim(self, stream: str, position: Position) -> None:
         """The log is what rows are made of: those that wait are settled first."""

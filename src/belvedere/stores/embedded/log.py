@@ -11,10 +11,9 @@ What is below the trim point is nobody's: it is raised in LMDB first, then files
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from struct import Struct
-from typing import NamedTuple
 
 from belvedere.errors import Damaged, Stale
 from belvedere.libraries import pa
@@ -33,14 +32,21 @@ _ENDS = Struct(">QQQ")
 _TRIMMED_AT, _SEEN_AT = 8, 16
 _TABLE_END = Struct(">Q")
 _BLOCK = b"\0\0\0\0l"
+_KNOWN = 1 << 16  # stretches that are remembered
 _FEW = 64  # operations that are looked at one by one in less time
 
 
-class Log(NamedTuple):
-    """Its files, and the environment that knows what is trimmed."""
+@dataclass(frozen=True, slots=True)
+class Log:
+    """Its files, and the environment that knows what is trimmed.
+
+    `known` are stretches that this process has read, by where they begin: who chooses what an epoch
+    takes, and later trims it, reads it once.
+    """
 
     file: LogFile
     environment: Environment
+    known: dict[Position, Summary] = field(default_factory=dict)
 
 
 def key_of(position: Position) -> bytes:
@@ -161,6 +167,35 @@ class Stretch:
             yield block
 
 
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What is in a stretch: its bytes, and how many operations on each table."""
+
+    low: Position
+    high: Position
+    size: int
+    rows: tuple[tuple[TableId, int], ...]
+
+    @classmethod
+    def of(cls, stretch: Stretch) -> Summary:
+        rows = tuple((table, rows) for _, table, rows in blocks.heads(stretch.value))
+        high = stretch.low + sum(count for _, count in rows)
+        return cls(stretch.low, high, len(stretch.value), rows)
+
+
+def summaries(log: Log, low: Position, high: Position) -> Iterator[Summary]:
+    position = low
+    while position < high and (known := log.known.get(position)) is not None:
+        yield known
+        position = known.high
+    for stretch in stretches(log, position, high):
+        found = Summary.of(stretch)
+        if len(log.known) >= _KNOWN:
+            log.known.clear()
+        log.known[found.low] = found
+        yield found
+
+
 def read(log: Log, low: Position, high: Position) -> Iterator[LogBlock]:
     for stretch in stretches(log, low, min(high, log.file.end)):
         yield from stretch.blocks()
@@ -198,9 +233,8 @@ def within(
     """The boundary up to which records from `low` on have at most `size` bytes, after one of them
     at least. Of each row that is replaced, about `row_size` will be read.
     """
-    for stretch in stretches(log, low, high):
-        heads = blocks.heads(stretch.value)
-        used = len(stretch.value) + sum(rows * row_size(table) for _, table, rows in heads)
+    for stretch in summaries(log, low, high):
+        used = stretch.size + sum(rows * row_size(table) for table, rows in stretch.rows)
         if size < used and stretch.low != low:
             return stretch.low
         size -= used
@@ -210,12 +244,7 @@ def within(
 def trim(log: Log, position: Position, catalog: int) -> None:
     """Drop what ends at or before `position`: the trim point first, then files."""
     target = log.file.boundary_below(position)
-    start = log.environment.read(trim_point)
-    ends = {
-        table: stretch.high
-        for stretch in stretches(log, start, target)
-        for table in stretch.tables()
-    }
+    ends: dict[TableId, Position] = {}
 
     def body(transaction: Transaction) -> None:
         for table, end in ends.items():
@@ -223,6 +252,17 @@ def trim(log: Log, position: Position, catalog: int) -> None:
                 put_table_entry(transaction, table, _TABLE_END.pack(end))
         put_ends(transaction, log.file.end, max(target, trim_point(transaction)), catalog)
 
-    if start < target:
+    while (start := log.environment.read(trim_point)) < target:
+        try:
+            ends = _table_ends(log, start, target)
+        except Stale:
+            continue  # somebody else has trimmed it meanwhile
         log.environment.write(body, frees=True)
+    for low in [low for low in list(log.known) if low < target]:
+        log.known.pop(low, None)
     log.file.remove_trimmed()
+
+
+def _table_ends(log: Log, low: Position, high: Position) -> dict[TableId, Position]:
+    stretches = summaries(log, low, high)
+    return {table: stretch.high for stretch in stretches for table, _ in stretch.rows}

@@ -16,13 +16,13 @@ ENDS = "ends"
 _SIZE = 64
 _TWO = Struct("=QQ")
 _ALL = (1 << 64) - 1
-_PUBLISHED, _TURNED, _APPENDED, _LAST, _SYNCS, _CHANGING = range(6)
+_PUBLISHED, _TURNED, _APPENDED, _LAST, _SYNCS, _CHANGING, _UNSURE = range(7)
 
 
 class Ends:
     """u64 each: the published end of the log, the same with all bits turned, the end of what was
     appended, the first position of the last segment, how often somebody waited for the disk,
-    whether files are being changed.
+    whether files are being changed, whether a sync of what is not published may have failed.
     """
 
     def __init__(self, mapped: mmap.mmap | None = None) -> None:
@@ -99,6 +99,14 @@ class Ends:
     @is_changing.setter
     def is_changing(self, value: bool) -> None:
         self._numbers[_CHANGING] = value
+
+    @property
+    def is_unsure(self) -> bool:
+        return bool(self._numbers[_UNSURE])
+
+    @is_unsure.setter
+    def is_unsure(self, value: bool) -> None:
+        self._numbers[_UNSURE] = value
 
     @property
     def syncs(self) -> int:

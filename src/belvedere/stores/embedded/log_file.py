@@ -17,6 +17,8 @@ nothing that they see is ever lost.
     power lost                  whoever opens the log walks along its records: what is whole is
                                 synced and published, the rest is cut off. What was published is
                                 there, else it is damaged
+    a sync fails                a system may forget what it could not write, and say nothing of it
+                                at the next sync: so before that it is written again
 """
 
 from __future__ import annotations
@@ -126,9 +128,11 @@ class LogFile(LogReader):
         with self._told():
             if last.has_rest():
                 disk.truncate(last.descriptor, last.offset)
-                disk.sync(last.descriptor)
+                self._sync_segment(last)
+            if self.ends.is_changing and last.end == last.first:
+                disk.sync_folder(self.path)  # who began it may not have come to that
             if known != last.end:
-                disk.sync(last.descriptor)
+                self._sync_segment(last)
                 self.ends.publish(last.end)
         self.ends.appended, self.ends.last = last.end, last.first
         self.ends.is_changing = False
@@ -255,9 +259,9 @@ class LogFile(LogReader):
     def _begin_segment(self, last: Segment) -> Segment:
         """First what is in the old one is made durable: from now on only the new one is synced."""
         self.ends.is_changing = True
-        with self._told("nothing was written"):
+        with self._told("nothing was written"), self._syncing, self._locked(1):
             disk.truncate(last.descriptor, last.offset)
-            disk.sync(last.descriptor)
+            self._sync_segment(last)
             log_segments.create(self.path, last.store, last.end, last.total, last.catalog)
         self.ends.last = last.end
         self.ends.is_changing = False
@@ -282,12 +286,22 @@ class LogFile(LogReader):
         unknown = "it is not known whether this was written"
         with self._told(unknown):
             if last.first == first:
-                disk.sync(last.descriptor)
+                self._sync_segment(last)
             else:
                 with self._looking:
                     self._load()
-                    disk.sync(self._segments[-1].descriptor)
+                    self._sync_segment(self._segments[-1])
         self.ends.count_sync()
+
+    def _sync_segment(self, segment: Segment) -> None:
+        """The second lock is held. Who is killed in between leaves the mark of a failure."""
+        if self.ends.is_unsure:
+            with self._looking:
+                segment.walk(self.ends.appended)
+                segment.write_again(self.ends.acknowledged() or 0)
+        self.ends.is_unsure = True
+        disk.sync(segment.descriptor)
+        self.ends.is_unsure = False
 
     @contextmanager
     def _told(self, outcome: str = "nothing was written") -> Iterator[None]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 from belvedere.errors import Damaged, StoreError
@@ -96,15 +96,25 @@ class LogReader:
             if not firsts:
                 raise Damaged(f"{self.path} has no segment of the log")
             known = {each.first: each for each in self._segments}
-            for first, segment in known.items():
+            opened = self._opened([first for first in firsts if first not in known])
+            self._segments = [known.get(first) or opened[first] for first in firsts]
+            for first, segment in known.items():  # last: who fails above tries again with them
                 if first not in firsts:
                     segment.close()
-            self._segments = [
-                known.get(first) or Segment.open(self.path, first, self.writable)
-                for first in firsts
-            ]
             sizes = [os.fstat(each.descriptor).st_size for each in self._segments]
             self._before, self._room = sum(sizes[:-1]), sizes[-1]
+
+    def _opened(self, firsts: Sequence[Position]) -> dict[Position, Segment]:
+        """All of them, or none."""
+        found: dict[Position, Segment] = {}
+        try:
+            for first in firsts:
+                found[first] = Segment.open(self.path, first, self.writable)
+        except BaseException:  # whatever it was, nobody would close them
+            for segment in found.values():
+                segment.close()
+            raise
+        return found
 
     def check(self, store: str, trimmed: Position) -> None:
         """Raise unless the log is of this store, and has all from the trim point on."""
@@ -169,7 +179,10 @@ class LogReader:
             high = min(high, self.ends.appended if self.writable else self.end)
             self._know(high)
             segment = self._at(low)
-            found, size = [], 0
+            found: list[tuple[Position, bytes]] = []
+            if not segment.has(low):  # it was trimmed meanwhile
+                return found
+            size = 0
             for position, value in segment.records(low, high, _MANY):
                 found.append((position, value))
                 size += len(value)
@@ -188,8 +201,8 @@ class LogReader:
             segment = self._at(position)
             if position >= segment.end:
                 return segment.end
-            number = bisect_right(segment.positions, position) - 1
-            return segment.positions[number]
+            number = bisect_right(segment.positions, position)
+            return segment.positions[number - 1] if number else segment.first
 
     def boundary_above(self, position: Position) -> Position:
         with self._looking:

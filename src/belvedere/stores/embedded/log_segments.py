@@ -203,6 +203,11 @@ class Segment:
         value = os.pread(self.descriptor, head.size, self.offset + HEAD_SIZE)
         return len(value) == head.size and is_whole(head, value)
 
+    def has(self, position: Position) -> bool:
+        """Whether a record begins there."""
+        number = bisect_left(self.positions, position)
+        return number < len(self.positions) and self.positions[number] == position
+
     def records(self, low: Position, high: Position, most: int) -> Iterator[tuple[Position, bytes]]:
         """Values from `low`, which is a boundary, to `high`, and at most so many."""
         number = bisect_left(self.positions, low)
@@ -227,6 +232,14 @@ class Segment:
             if len(value) == head.size and is_whole(head, value):
                 return value
         raise self.broken(self.positions[number])
+
+    def write_again(self, low: Position) -> None:
+        """Records from a boundary on; Damaged if one of them is not what was written any more."""
+        for number in range(bisect_left(self.positions, low), len(self.positions)):
+            offset = self.offsets[number]
+            data = os.pread(self.descriptor, self._stop(number) - offset, offset)
+            self._value(data, 0, number)
+            disk.write(self.descriptor, [data], offset)
 
     def broken(self, position: Position) -> Damaged:
         return Damaged(

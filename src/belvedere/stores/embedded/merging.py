@@ -84,9 +84,9 @@ def in_memory(keys: pa.BinaryArray, values: pa.BinaryArray) -> Run:
     made: list[tuple[Ref, Section]] = []
     for start in range(0, len(keys), _BATCH):
         some = keys.slice(start, _BATCH)
-        data = b"".join(sections.encode(0, some, values.slice(start, _BATCH)))
+        data = b"".join(sections.encode(0, some, values.slice(start, _BATCH), stays=False))
         ref = Ref(str(start), 0, len(data), len(some), some[0].as_py())
-        made.append((ref, Section(data, 0, len(data), "a section in memory")))
+        made.append((ref, Section(data, 0, len(data), "a section in memory", stays=False)))
     by_ref = dict(made)
     return Run(tuple(by_ref), by_ref.__getitem__)
 

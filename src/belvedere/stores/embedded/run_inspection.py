@@ -133,7 +133,7 @@ def _wrong(run: Run, ref: Ref, table: TableId, behind: bytes | None) -> Iterator
     if behind is not None and keys[len(keys) - 1].as_py() >= behind:
         yield f"{where} goes on behind the first key of the next section"
     rows = np.arange(len(keys))
-    if not np.array_equal(section.find(keys, slot_hash(keys)), rows):
+    if not np.array_equal(section.find(keys, slot_hash(keys), rows), rows):
         yield f"{where} has keys that its hash does not find"
     if not np.array_equal(section.lowers(keys), rows):
         yield f"{where} has keys that a search does not find"

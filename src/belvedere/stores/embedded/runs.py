@@ -78,12 +78,13 @@ class Run:
         number = max(bisect_right(self._firsts, key) - 1, 0)
         return self.section(number).get_one(key, hashed)
 
-    def find(self, keys: pa.BinaryArray, hashes: Hashes) -> Ints:
-        """The row of each key, -1 where there is none."""
-        found = np.full(len(keys), -1, np.int64)
-        for number, mine in self._by_section(keys):
-            some = keys if len(mine) == len(keys) else keys.take(pa.array(mine))
-            rows = self.section(number).find(some, hashes[mine])
+    def find(self, keys: pa.BinaryArray, hashes: Hashes, wanted: Ints) -> Ints:
+        """The rows of the wanted ones of some keys, -1 where there is none."""
+        if len(self._sections) == 1:
+            return self.section(0).find(keys, hashes, wanted)
+        found = np.full(len(wanted), -1, np.int64)
+        for number, mine in self._by_section(keys.take(pa.array(wanted))):
+            rows = self.section(number).find(keys, hashes, wanted[mine])
             found[mine] = np.where(rows < 0, rows, rows + self._starts[number])
         return found
 
@@ -147,19 +148,45 @@ class Run:
 
     def take(self, rows: Ints) -> Batch:
         """Some records, in this order."""
+        keys, values = self._take(rows, [_keys_of, _values_of])
+        return keys, values
+
+    def values_at(self, rows: Ints) -> pa.BinaryArray:
+        return self._take(rows, [_values_of])[0]
+
+    def _take(self, rows: Ints, columns: Sequence[Column]) -> list[pa.BinaryArray]:
         if len(self._sections) == 1:
             section, chosen = self.section(0), pa.array(rows)
-            return section.keys.take(chosen), section.values.take(chosen)
+            return [column(section).take(chosen) for column in columns]
         place = np.searchsorted(self._starts, rows, "right") - 1
-        parts, order = [], []
+        parts, order = [], [np.empty(0, np.int64)]
         for number in np.unique(place).tolist():
             mine = np.flatnonzero(place == number)
             section, chosen = self.section(number), pa.array(rows[mine] - self._starts[number])
-            parts.append((section.keys.take(chosen), section.values.take(chosen)))
+            parts.append([column(section).take(chosen) for column in columns])
             order.append(mine)
-        keys, values = joined(parts)
-        back = pa.array(np.argsort(np.concatenate(order))) if order else pa.array([], pa.int64())
-        return keys.take(back), values.take(back)
+        if not parts:
+            return [pa.array([], pa.binary()) for _ in columns]
+        back = pa.array(_inverse(np.concatenate(order)))
+        return [pa.concat_arrays(column).take(back) for column in zip(*parts, strict=True)]
+
+
+Column = Callable[[Section], "pa.BinaryArray"]
+
+
+def _keys_of(section: Section) -> pa.BinaryArray:
+    return section.keys
+
+
+def _values_of(section: Section) -> pa.BinaryArray:
+    return section.values
+
+
+def _inverse(places: Ints) -> Ints:
+    """Where each number stands in a permutation."""
+    order = np.empty(len(places), np.int64)
+    order[places] = np.arange(len(places))
+    return order
 
 
 def joined(parts: Sequence[Batch]) -> Batch:
@@ -188,36 +215,41 @@ def first_of(gets: Sequence[Get], key: bytes) -> bytes | None:
     return None
 
 
-def get_many(
-    runs: Sequence[Run], keys: pa.BinaryArray, hashes: Hashes | None = None
-) -> pa.BinaryArray:
-    """Values aligned with keys; NULL where a key is not there. `hashes` are those of the keys, if
-    they are known.
-    """
+def get_many(runs: Sequence[Run], keys: pa.BinaryArray) -> pa.BinaryArray:
+    """Values aligned with keys; NULL where a key is not there."""
     if len(keys) <= _FEW:
         gets = [run.get_one for run in runs]
         return pa.array([first_of(gets, key) for key in keys.to_pylist()], pa.binary())
-    hashes = slot_hash(keys) if hashes is None else hashes
-    left, some = np.arange(len(keys)), keys
-    parts, places = [], []
+    return in_place(find_many(runs, keys, slot_hash(keys), np.arange(len(keys))))
+
+
+Found: TypeAlias = "tuple[pa.BinaryArray, Ints]"
+
+
+def find_many(
+    runs: Sequence[Run], keys: pa.BinaryArray, hashes: Hashes, wanted: Ints
+) -> list[Found]:
+    """Values of the wanted ones of some keys, run by run, with their places among all keys."""
+    found = []
     for run in runs:
-        if not len(left):
+        if not len(wanted):
             break
-        rows = run.find(some, hashes[left])
-        hit = rows >= 0
-        if hit.any():
-            parts.append(run.take(rows[hit])[1])
-            places.append(left[hit])
-            left = left[~hit]
-            some = keys.take(pa.array(left))
-    return in_place([*parts, pa.nulls(len(left), pa.binary())], np.concatenate([*places, left]))
+        rows = run.find(keys, hashes, wanted)
+        hits = np.flatnonzero(rows >= 0)
+        if len(hits):
+            found.append((run.values_at(rows.take(hits)), wanted.take(hits)))
+            wanted = wanted.take(np.flatnonzero(rows < 0))
+    return [*found, (pa.nulls(len(wanted), pa.binary()), wanted)]
 
 
-def in_place(parts: Sequence[pa.BinaryArray], places: Ints) -> pa.BinaryArray:
-    """Values one part behind the other, each brought to its place."""
-    values = pa.concat_arrays([part for part in parts if len(part)] or parts[:1])
-    is_aligned = bool((places[1:] > places[:-1]).all())
-    return values if is_aligned else values.take(pa.array(np.argsort(places)))
+def in_place(found: Sequence[Found]) -> pa.BinaryArray:
+    """All values, each brought to its place."""
+    parts = [values for values, _ in found if len(values)] or [found[0][0]]
+    places = np.concatenate([place for _, place in found])
+    values = pa.concat_arrays(parts)
+    if bool((places[1:] > places[:-1]).all()):
+        return values
+    return values.take(pa.array(_inverse(places)))
 
 
 # ---------------------------------------------------------------- ranges

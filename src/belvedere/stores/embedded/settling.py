@@ -20,9 +20,9 @@ A table that was not written between two marks has no run list of the second one
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from itertools import pairwise
 from struct import Struct
 
@@ -37,6 +37,7 @@ from belvedere.stores.embedded.environment import Transaction
 from belvedere.stores.embedded.places import BasePlace, NewRun, name_files
 from belvedere.stores.embedded.run_files import SMALL_BYTES, RunWriter
 from belvedere.stores.embedded.runs import Batch
+from belvedere.stores.embedded.sections import Ints
 from belvedere.types import Position
 
 _MARK = b"\0\0\0\0b"
@@ -114,19 +115,53 @@ def check_kept(transaction: Transaction, position: Position) -> None:
 
 
 @dataclass(frozen=True, slots=True)
+class Logged:
+    """Operations on a table, in their order, and the slot of each."""
+
+    table: TableId
+    operations: Batch
+    slots: Ints
+
+    def of(self, slot: Slot) -> Batch:
+        mine = pa.array(self.slots == slot)
+        keys, values = self.operations
+        return keys.filter(mine), values.filter(mine)
+
+
+Read = Callable[[Position, Position], Sequence[Logged]]
+
+
+def reading(place: BasePlace, slots: int) -> Read:
+    """Reads a stretch of the log once, for all slots that are settled one after the other."""
+
+    @lru_cache(maxsize=1)
+    def read(low: Position, high: Position) -> list[Logged]:
+        found: dict[TableId, list[Batch]] = {}
+        for block in log.read(place.log, low, high):
+            found.setdefault(block.table, []).append((block.keys, block.values))
+        return [_with_slots(table, runs.joined(parts), slots) for table, parts in found.items()]
+
+    return read
+
+
+def _with_slots(table: TableId, operations: Batch, slots: int) -> Logged:
+    return Logged(table, operations, slots_of(operations[0], slots))
+
+
+@dataclass(frozen=True, slots=True)
 class Settling:
     """One slot, from its mark to a position."""
 
     place: BasePlace
     slot: Slot
-    slots: int
+    read: Read
     catalog: Number
 
     def from_log(self, high: Position) -> None:
         """With what the log says."""
         while (low := self.place.environment.read(self._mark)) < high:
             try:
-                changes = [self._change(low, *part) for part in self._logged(low, high)]
+                changes = [self._change(low, each) for each in self.read(low, high)]
             except Stale:
                 if self.place.environment.read(self._mark) == low:
                     raise
@@ -136,20 +171,11 @@ class Settling:
     def _mark(self, transaction: Transaction) -> Position:
         return newest_mark(transaction, self.slot)
 
-    def _logged(self, low: Position, high: Position) -> Iterator[tuple[TableId, Batch]]:
-        """Operations by table, in their order."""
-        found: dict[TableId, list[Batch]] = {}
-        for block in log.read(self.place.log, low, high):
-            mine = pa.array(slots_of(block.keys, self.slots) == self.slot)
-            part = block.keys.filter(mine), block.values.filter(mine)
-            found.setdefault(block.table, []).append(part)
-        for table, parts in found.items():
-            yield table, runs.joined(parts)
-
-    def _change(self, mark: Position, table: TableId, operations: Batch) -> RowChanges:
-        keys, _, last = distinct(operations[0])
-        before = runs.get_many(self._runs(table, mark), keys)
-        return RowChanges(table, keys, before, operations[1].take(pa.array(last)))
+    def _change(self, mark: Position, logged: Logged) -> RowChanges:
+        mine, values = logged.of(self.slot)
+        keys, _, last = distinct(mine)
+        before = runs.get_many(self._runs(logged.table, mark), keys)
+        return RowChanges(logged.table, keys, before, values.take(pa.array(last)))
 
     def _runs(self, table: TableId, mark: Position) -> tuple[runs.Run, ...]:
         owner = run_lists.owner_of(table, self.slot)

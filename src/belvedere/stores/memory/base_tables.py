@@ -233,7 +233,7 @@ class MemoryBase:
                     _put_back(rows.setdefault(table, {}), key, old)
         return nullcontext(MemorySnapshot(rows, self._dropped, vector, self._point, self._slots))
 
-    def settle(self, slot: int, low: Vector, high: Vector, changes: Sequence[RowChanges]) -> None:
+    def settle(self, slot: int, low: Vector, high: Vector, changes: Iterable[RowChanges]) -> None:
         """There is nowhere else to bring rows to."""
 
     def end(self) -> Vector:
