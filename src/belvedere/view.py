@@ -155,10 +155,12 @@ class View:
         if keep_epochs is not None or keep_seconds is not None:
             keep = Keep(keep_epochs or 0, keep_seconds or 0.0)
         named = None if consumer is None else consumer_of(self._store, self.name, consumer, keep)
+        self._wait(None)
         return Changes(self._store, self.name, since, follow, timeout, named)
 
     def problems(self) -> list[dict[str, Any]]:
         """Rows that the view cannot evaluate: their key and the expression that raises."""
+        self._wait(None)
         return at_cut(self._store, lambda cut: problems(cut, cut.state.view(self.name)))
 
     def __len__(self) -> int:

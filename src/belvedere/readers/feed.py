@@ -171,9 +171,9 @@ def feed(
     try:
         view = held.state.view(name)
         check_start(held.state, view, since)
+        check_view(store, held, view)
         changes = ViewChanges(store, view)
         if not since:
-            _check(store, held, view)
             yield at, changes.entry(at)
         while True:
             newer = _next(store, at, follow, timeout)
@@ -181,21 +181,21 @@ def feed(
                 return
             older, held = held, newer
             try:
-                _check_same(held.state, view)
+                check_same(held.state, view)
                 for step in steps_between(store, held.state, view, at):
                     found = changes.entry(step)
                     at = step.high
                     yield at, found
             finally:
                 pins.release(store, older)
-            _check(store, held, view)
+            check_view(store, held, view)
     except Stale as error:
         raise gone(at, store.catalog.read(oldest_readable)) from error
     finally:
         pins.release(store, held)
 
 
-def _check(store: Store, held: pins.Held, view: ViewDefinition) -> None:
+def check_view(store: Store, held: pins.Held, view: ViewDefinition) -> None:
     """Raise if the view cannot be read as of the epoch that is held."""
     cut = Cut(store, held.pin.epoch, held.pin.vector, held.state)
     check_readable(held.state, view, lambda v: problems(cut, v))
@@ -212,9 +212,9 @@ def _next(store: Store, at: Epoch, follow: bool, timeout: float | None) -> pins.
     return pins.hold(store, pins.PIN_SECONDS)
 
 
-def _check_same(state: CatalogState, view: ViewDefinition) -> None:
-    found = state.view(view.name)
-    if found.id != view.id:
+def check_same(state: CatalogState, view: ViewDefinition) -> None:
+    """Raise if the name stands for another view by now, or for none."""
+    if state.view(view.name).id != view.id:
         raise CatalogError(
             f"view {view.name} was replaced or built again: its changes go on with since=0, which"
             " begins with all rows"
@@ -227,7 +227,10 @@ def follow_from(store: Store, view: ViewDefinition, name: str, epoch: Epoch) -> 
     def body(t: CatalogTransaction) -> None:
         found = find_consumer(t, name) or Consumer(name, view.id, 0, CONSUMER_KEEP)
         if found.view != view.id:
-            raise CatalogError(f"consumer {name} follows another view: use another name")
+            raise CatalogError(
+                f"consumer {name} follows another view, or {view.name} as it was before it was"
+                f" replaced: use another name, or start again after db.drop_consumer({name!r})"
+            )
         put_consumer(t, replace(found, epoch=max(found.epoch, epoch)))
 
     store.catalog.transact(body)

@@ -12,10 +12,17 @@ import pytest
 from typer.testing import CliRunner
 
 import belvedere
-from belvedere.catalog.history import Keep, epoch_at, held_by_history, oldest_wanted
+from belvedere.catalog.history import (
+    Keep,
+    epoch_at,
+    held_by_history,
+    note_commit,
+    oldest_wanted,
+)
 from belvedere.cli.app import app
 from belvedere.epochs.local import LocalRunner
 from belvedere.errors import CatalogError, HistoryGone, SchemaError, SqlError, ViewInError
+from belvedere.types import Vector
 
 
 @pytest.fixture(params=["memory:", "directory"])
@@ -86,6 +93,20 @@ def test_a_moment_shows_the_epoch_that_was_current(db: belvedere.Database) -> No
         db.view("v").get(1, as_of=datetime.now(UTC) + timedelta(days=1))
 
 
+def test_epochs_are_in_the_order_of_their_times_if_the_clock_is_set_back(
+    db: belvedere.Database,
+) -> None:
+    """Else the search for a moment would find any of them."""
+    head = put(db, 0, 1)
+
+    def body(t: Any) -> list[float]:
+        for epoch, time in ((1, 4e9), (2, 3.9e9), (3, 5e9), (4, 4.9e9)):
+            note_commit(t, head + epoch, Vector(), time)
+        return [epoch_at(t, moment, head + 1, head + 4) for moment in (3.95e9, 4.1e9, 4.95e9, 6e9)]
+
+    assert db.store.catalog.transact(body) == [head, head + 2, head + 2, head + 4]
+
+
 def test_relations_that_were_not_there_are_refused(db: belvedere.Database) -> None:
     before = put(db, 1, 1)
     db.sql("DROP MATERIALIZED VIEW v")
@@ -122,6 +143,9 @@ def test_errors_of_the_past_are_errors_of_the_past(db: belvedere.Database) -> No
     (changes,) = db.view("q").changes(since=good)  # what came while nobody could read it
     assert set(changes.column("_epoch").to_pylist()) == {again}
     assert sorted(changes.column("id").to_pylist()) == [2, 3]
+    for epoch in (wrong, wrong + 1):  # of which nobody can have all rows
+        with pytest.raises(ViewInError):
+            list(db.view("q").changes(since=epoch))
 
 
 def test_beyond_what_is_kept_is_a_clear_error(db: belvedere.Database) -> None:
