@@ -151,10 +151,10 @@ class _Case:
 
     def _decoded(self, decoder: decode.Decoder) -> Iterable[tuple[str, Callable[[], str]]]:
         states, source = self.states, by_row(self.history, self.view)
-        allowed = [decoder.allowed(s) for s in states]
+        allowed = [decoder.allowed(s.rows) for s in states]
 
         def weak() -> str:
-            number = decode.first_strange(allowed)
+            number = decode.first_strange(allowed, source.first)
             if number is None:
                 return ""
             return f"{_named(states[number])} is not made of row versions"
@@ -192,10 +192,9 @@ class _Case:
         )
 
     def _value(self, source: Source, point: Point) -> Content:
-        rows = self.recompute.rows(self.view, source.rows(point))
         if (record := self.subject[1]) is not None:
-            rows = [row for row in rows if tuple(row[c] for c in self.view.key) == record]
-        return content(rows)
+            return content(self.recompute.record(self.view, source.rows(point), record))
+        return content(self.recompute.rows(self.view, source.rows(point)))
 
 
 def _skipped(source: Source, point: Point, following: Point, lattice: Lattice) -> str:

@@ -50,6 +50,13 @@ def _number(value: float) -> Any:
     return int(value) if value == int(value) and abs(value) < 2**53 else float(f"{value:.9g}")
 
 
+def _parsed(view: View) -> sqlglot.Expr:
+    try:
+        return sqlglot.parse_one(view.select, read="spark")
+    except SqlglotError as error:
+        raise HistoryError(f"the SELECT of view {view.name}: {error}") from error
+
+
 class Recomputation:
     """The tables of a history in DuckDB, moved from state to state by the rows that differ."""
 
@@ -69,16 +76,29 @@ class Recomputation:
         names = [column[0] for column in found.description or ()]
         return [dict(zip(names, map(plain, row), strict=True)) for row in found.fetchall()]
 
+    def record(self, view: View, state: Mapping[Cell, Values], key: Key) -> list[Values]:
+        """Those of its rows that have a key."""
+        rows = self.rows(view, state)
+        return [row for row in rows if tuple(row[column] for column in view.key) == key]
+
+    def reads_one_table(self, view: View) -> bool:
+        """Whether the SELECT names one table, once, directly or through other views."""
+        tree = _parsed(view)
+        named = list(tree.find_all(sqlglot.exp.Table))
+        if len(named) != 1 or tree.find(sqlglot.exp.With):
+            return False
+        views = self._history.views.values()
+        name = named[0].name.lower()
+        other = next((v for v in views if v.name != view.name and v.alias.lower() == name), None)
+        return other is None or self.reads_one_table(other)
+
     def close(self) -> None:
         self._duck.close()
 
     def _query(self, view: View) -> str:
         """The SELECT as DuckDB has it, with the definitions of the views that it names."""
         if view.name not in self._queries:
-            try:
-                tree = sqlglot.parse_one(view.select, read="spark")
-            except SqlglotError as error:
-                raise HistoryError(f"the SELECT of view {view.name}: {error}") from error
+            tree = _parsed(view)
             named = {t.name.lower() for t in tree.find_all(sqlglot.exp.Table)}
             for other in self._history.views.values():
                 if other.name != view.name and other.alias.lower() in named:
