@@ -22,13 +22,17 @@ from belvedere.catalog.history import (
 from belvedere.cli.app import app
 from belvedere.epochs.local import LocalRunner
 from belvedere.errors import CatalogError, HistoryGone, SchemaError, SqlError, ViewInError
+from belvedere.stores.memory import RowRules
 from belvedere.types import Vector
 
 
-@pytest.fixture(params=["memory:", "directory"])
+@pytest.fixture(params=["rows", "directory"])
 def db(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[belvedere.Database]:
-    url = "memory:" if request.param == "memory:" else str(tmp_path / "shop")
-    with belvedere.open(url) as opened:
+    """On the rules of stores whose rows are atomic, as in HBase, and on the embedded store."""
+    url, options = str(tmp_path / "shop"), {}
+    if request.param == "rows":
+        url, options = "memory:", {"rows": RowRules()}
+    with belvedere.open(url, **options) as opened:
         opened._runner = LocalRunner(opened.store)
         opened.keep_history(epochs=100)
         opened.sql("CREATE TABLE t (id INT, a INT, PRIMARY KEY (id))")
