@@ -96,6 +96,11 @@ class _Case:
             except Undecided as error:
                 return replace(verdict, unknown=f"{level}: {error}")
             if wrong:
+                # states that go back are states that DuckDB has found
+                doubt = "" if level == STRONG else self.recompute.doubt(self.view)
+                if doubt:
+                    unknown = f"{level}: Spark and DuckDB may not agree on {doubt}"
+                    return replace(verdict, unknown=unknown)
                 return replace(verdict, missed=level, why=wrong)
             verdict = replace(verdict, reached=level)
         return verdict

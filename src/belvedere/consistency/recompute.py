@@ -15,12 +15,18 @@ from typing import Any
 
 import duckdb
 import sqlglot
+from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from belvedere.consistency.history import History, Key, Values, View
 from belvedere.errors import HistoryError
 
 Cell = tuple[str, Key]  # one row of one table
+# functions, as sqlglot counts them, that mean the same to Spark and to DuckDB
+_SAME = (
+    *(exp.And, exp.Or, exp.Case, exp.If, exp.Coalesce, exp.Exists),
+    *(exp.Sum, exp.Count, exp.Min, exp.Max, exp.Avg, exp.RowNumber),
+)
 Content = frozenset[tuple[Any, int]]  # rows, each with its number
 
 
@@ -84,13 +90,25 @@ class Recomputation:
     def reads_one_table(self, view: View) -> bool:
         """Whether the SELECT names one table, once, directly or through other views."""
         tree = _parsed(view)
-        named = list(tree.find_all(sqlglot.exp.Table))
-        if len(named) != 1 or tree.find(sqlglot.exp.With):
+        named = list(tree.find_all(exp.Table))
+        if len(named) != 1 or tree.find(exp.With):
             return False
+        return all(map(self.reads_one_table, self._read_by(view, tree)))
+
+    def doubt(self, view: View) -> str:
+        """An expression that DuckDB may evaluate in another way than Spark, if there is one."""
+        tree = _parsed(view)
+        for found in tree.find_all(exp.Func, exp.Like, exp.Interval):
+            is_literal = isinstance(found, exp.Cast) and isinstance(found.this, exp.Literal)
+            if not isinstance(found, _SAME) and not is_literal:
+                return found.sql("spark")
+        return next(filter(None, map(self.doubt, self._read_by(view, tree))), "")
+
+    def _read_by(self, view: View, tree: sqlglot.Expr) -> list[View]:
+        """The views that it names."""
+        named = {table.name.lower() for table in tree.find_all(exp.Table)}
         views = self._history.views.values()
-        name = named[0].name.lower()
-        other = next((v for v in views if v.name != view.name and v.alias.lower() == name), None)
-        return other is None or self.reads_one_table(other)
+        return [v for v in views if v.name != view.name and v.alias.lower() in named]
 
     def close(self) -> None:
         self._duck.close()
@@ -99,11 +117,9 @@ class Recomputation:
         """The SELECT as DuckDB has it, with the definitions of the views that it names."""
         if view.name not in self._queries:
             tree = _parsed(view)
-            named = {t.name.lower() for t in tree.find_all(sqlglot.exp.Table)}
-            for other in self._history.views.values():
-                if other.name != view.name and other.alias.lower() in named:
-                    text = f'CREATE OR REPLACE VIEW "{other.alias}" AS {self._query(other)}'
-                    self._run(text, f"view {other.name}")
+            for other in self._read_by(view, tree):
+                text = f'CREATE OR REPLACE VIEW "{other.alias}" AS {self._query(other)}'
+                self._run(text, f"view {other.name}")
             self._queries[view.name] = tree.sql("duckdb")
         return self._queries[view.name]
 
