@@ -148,10 +148,11 @@ def _level_asked(db: Database, what: str) -> str:
 
 
 def level_text(asked: str) -> str:
-    """What is asked and what is given, unless it is what every view has."""
+    """What is asked, if that is not what every view has, and what is given."""
     if asked == COMPLETE:
         return "\nconsistency: complete: every transaction is an epoch of its own, in all views"
-    return "" if asked == STRONG else f"\nconsistency: {asked} is asked, {given(asked)} is given"
+    asks = "" if asked == STRONG else f"{asked} is asked, "
+    return f"\nconsistency: {asks}{given(asked)} is given"
 
 
 def cost(db: Database, what: str) -> Cost:
