@@ -339,7 +339,7 @@ class _StreamReader(DataSourceStreamReader):
             self._pin = held.key
             try:
                 steps = self._steps(held, low, high)
-            except Exception:
+            except BaseException:  # whatever it was, there is no batch that needs it
                 self._let_go()
                 raise
         return [_SlotChanges(slot, steps, high) for slot in range(store.state.slots)]
