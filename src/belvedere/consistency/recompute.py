@@ -58,9 +58,12 @@ def _number(value: float) -> Any:
 
 def _parsed(view: View) -> sqlglot.Expr:
     try:
-        return sqlglot.parse_one(view.select, read="spark")
+        tree = sqlglot.parse_one(view.select, read="spark")
     except SqlglotError as error:
         raise HistoryError(f"the SELECT of view {view.name}: {error}") from error
+    if not isinstance(tree, exp.Query):
+        raise HistoryError(f"the SELECT of view {view.name} is none: {view.select!r}")
+    return tree
 
 
 class Recomputation:
@@ -68,7 +71,8 @@ class Recomputation:
 
     def __init__(self, history: History) -> None:
         self._history = history
-        self._duck = duckdb.connect(config={"threads": "1"})
+        # a history says what is in its tables: its SELECTs read nothing else
+        self._duck = duckdb.connect(config={"threads": "1", "enable_external_access": "false"})
         self._rows: dict[Cell, Values] = {}
         self._queries: dict[str, str] = {}
         for table in history.tables.values():
@@ -89,6 +93,7 @@ class Recomputation:
 
     def reads_one_table(self, view: View) -> bool:
         """Whether the SELECT names one table, once, directly or through other views."""
+        self._query(view)  # which raises for a view that names itself
         tree = _parsed(view)
         named = list(tree.find_all(exp.Table))
         if len(named) != 1 or tree.find(exp.With):
@@ -113,12 +118,15 @@ class Recomputation:
     def close(self) -> None:
         self._duck.close()
 
-    def _query(self, view: View) -> str:
+    def _query(self, view: View, above: tuple[View, ...] = ()) -> str:
         """The SELECT as DuckDB has it, with the definitions of the views that it names."""
+        if view in above:
+            raise HistoryError(f"view {view.name} names itself, through {above[-1].name}")
         if view.name not in self._queries:
             tree = _parsed(view)
             for other in self._read_by(view, tree):
-                text = f'CREATE OR REPLACE VIEW "{other.alias}" AS {self._query(other)}'
+                query = self._query(other, (*above, view))
+                text = f'CREATE OR REPLACE VIEW "{other.alias}" AS {query}'
                 self._run(text, f"view {other.name}")
             self._queries[view.name] = tree.sql("duckdb")
         return self._queries[view.name]

@@ -100,6 +100,33 @@ def test_a_malformed_line_is_named(tmp_path: Path, line: str, said: str) -> None
         read_history(path)
 
 
+@pytest.mark.parametrize(
+    ("selects", "said"),
+    [
+        (("SELECT s FROM e", "SELECT s FROM d"), "view d names itself, through e"),
+        (("DROP TABLE r",), "the SELECT of view d is none"),
+        (("SELECT s FROM r JOIN",), "the SELECT of view d: "),
+        (("SELECT content AS s FROM read_text('/etc/hostname')",), "view d: DuckDB cannot do it"),
+    ],
+)
+@pytest.mark.parametrize("decode", [None, "powers"])
+def test_views_that_cannot_be_evaluated_are_named(
+    tmp_path: Path, selects: tuple[str, ...], said: str, decode: str | None
+) -> None:
+    views = [
+        {"view": name, "select": select, "key": ["s"], "decode": decode}
+        for name, select in zip("de", selects, strict=False)
+    ]
+    seen = {"state": "d", "key": [1], "row": {"s": 1}}
+    put = {"op": 0, "table": "r", "row": {"k": 1, "y": 1}}
+    path = tmp_path / "h"
+    path.write_text("".join(json.dumps(line) + "\n" for line in [TABLE, *views, put, seen]))
+    with pytest.raises(HistoryError, match=said):
+        judge(read_history(path))
+    found = CliRunner().invoke(app, ["check", str(path)])
+    assert found.exit_code == 2
+
+
 def test_half_of_a_transaction_is_no_state() -> None:
     puts = [{"op": n, "tx": 0, "table": "r", "row": {"k": n, "y": 1 << n}} for n in range(2)]
     half = {"whole": "d", "rows": [{"s": 1}]}
