@@ -328,6 +328,11 @@ def test_commands_read_the_past_and_print_changes(tmp_path: Path) -> None:
     assert [(line["n"], line["_weight"]) for line in lines] == [(1, -1), (2, 1)]
     assert len(run("changes", "v", "--consumer", "c").splitlines()) == 1
     assert run("changes", "v", "--consumer", "c") == ""
+    assert run("changes", "v", "--consumer", "c", "--keep-epochs", "7") == ""
+    with belvedere.open(path) as db:
+        (consumer,) = db.consumers()
+        assert consumer.keep == Keep(epochs=7)
+    assert "--consumer" in run("changes", "v", "--keep-seconds", "7", code=2)
     assert "forgotten" in run("changes", "v", "--consumer", "c", "--drop")
     assert "10 epochs and 60 seconds" in run("history", "--epochs", "10", "--seconds", "60")
     assert json.loads(run("history", "--json"))["history"] == "10 epochs and 60 seconds"
