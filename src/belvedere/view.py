@@ -145,9 +145,9 @@ class View:
         """What every epoch after `since` changed, one Arrow table each: the view's columns,
         `_epoch` and `_weight`; with 0, or nothing, all rows come first, with weight +1.
 
-        It ends with the committed epoch; with `follow` it waits for the next ones, if none comes
-        for `timeout` seconds it ends. A named `consumer` goes on where `acknowledge()` was called
-        last, and history is kept for it, as much as `keep_epochs` or `keep_seconds` allow.
+        It ends with the committed epoch; with `follow` it waits for the next ones, if nothing
+        changes for `timeout` seconds it ends. A named `consumer` goes on where `acknowledge()` was
+        called last, and history is kept for it, as much as `keep_epochs` or `keep_seconds` allow.
         """
         if consumer is None and (keep_epochs is not None or keep_seconds is not None):
             raise SchemaError("history is kept for consumers that have a name: give consumer=")

@@ -15,6 +15,7 @@ for each, also one without rows, if the transaction changed nothing in the view.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -164,7 +165,8 @@ def feed(
 ) -> Generator[tuple[Epoch, pa.Table | None], None, None]:
     """Tables of changes, each with the epoch up to which all is told then; None: nothing changed.
 
-    What is needed next is held by a pin at any time.
+    What is needed next is held by a pin at any time. With `follow` it ends when nothing has changed
+    for `timeout` seconds, however many epochs there were.
     """
     held = pins.hold(store, pins.PIN_SECONDS, since or None)
     at = held.pin.epoch
@@ -175,8 +177,10 @@ def feed(
         changes = ViewChanges(store, view)
         if not since:
             yield at, changes.entry(at)
+        told = time.monotonic()
         while True:
-            newer = _next(store, at, follow, timeout)
+            left = None if timeout is None else max(0.0, told + timeout - time.monotonic())
+            newer = _next(store, at, left if follow else 0.0)
             if newer is None:
                 return
             older, held = held, newer
@@ -186,6 +190,7 @@ def feed(
                     found = changes.entry(step)
                     at = step.high
                     yield at, found
+                    told = time.monotonic() if found is not None else told
             finally:
                 pins.release(store, older)
             check_view(store, held, view)
@@ -201,13 +206,13 @@ def check_view(store: Store, held: pins.Held, view: ViewDefinition) -> None:
     check_readable(held.state, view, lambda v: problems(cut, v))
 
 
-def _next(store: Store, at: Epoch, follow: bool, timeout: float | None) -> pins.Held | None:
+def _next(store: Store, at: Epoch, timeout: float | None) -> pins.Held | None:
     """Hold the committed epoch when it is a later one."""
 
     def is_later() -> bool | None:
         return committed(store).epoch > at or None
 
-    if wait_until(is_later, timeout if follow else 0.0) is None:
+    if wait_until(is_later, timeout) is None:
         return None
     return pins.hold(store, pins.PIN_SECONDS)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -274,6 +275,31 @@ def test_a_feed_follows_until_nothing_comes(db: belvedere.Database) -> None:
             put(db, i, 1)
             assert sorted_rows(next(feed))[0][:2] == (1, i - 1)
     assert list(db.view("v").changes(since=feed.epoch, follow=True, timeout=0.0)) == []
+
+
+def test_a_feed_ends_when_its_view_does_not_change_however_many_epochs_there_are(
+    db: belvedere.Database,
+) -> None:
+    epoch = put(db, 1, 1)
+    db.sql("CREATE TABLE other (id INT PRIMARY KEY)")
+    db.sql("CREATE MATERIALIZED VIEW others AS SELECT id FROM other")
+    db.catch_up()
+    ended = threading.Event()
+
+    def go_on() -> None:
+        number = 0
+        while not ended.is_set():
+            number += 1
+            db.table("other").put({"id": number})
+            db.catch_up()
+
+    busy = threading.Thread(target=go_on)
+    busy.start()
+    try:
+        assert list(db.view("v").changes(since=epoch, follow=True, timeout=0.1)) == []
+    finally:
+        ended.set()
+        busy.join()
 
 
 @pytest.mark.parametrize(
