@@ -15,6 +15,7 @@ applies them again; Spark refuses a source that could do that in a session witho
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -34,16 +35,18 @@ from pyspark.sql.types import StructType
 
 from belvedere.catalog import pins
 from belvedere.catalog.definitions import TableDefinition, ViewDefinition
-from belvedere.catalog.history import AsOf
+from belvedere.catalog.history import AsOf, check_consumer_name
 from belvedere.catalog.state import CatalogState, committed, read_state
 from belvedere.encoding.ranges import EVERYTHING, Ranges
-from belvedere.errors import SchemaError, StoreError
+from belvedere.errors import HistoryGone, SchemaError, Stale, StoreError
 from belvedere.libraries import pa
 from belvedere.readers.cut import Cut
 from belvedere.readers.feed import (
     Step,
     ViewChanges,
+    check_same,
     check_start,
+    check_view,
     feed_schema,
     follow_from,
     steps_between,
@@ -139,7 +142,10 @@ class BelvedereSource(DataSource):
             raise SchemaError("a stream is a feed of changes: give option('changes', 'true')")
         self._check_use("streams of changes")
         since = _number("since", self.options.get("since", "0"))
-        return _StreamReader(self._place, since, self.options.get("consumer"))
+        consumer = self.options.get("consumer")
+        if consumer is not None:
+            check_consumer_name(consumer)
+        return _StreamReader(self._place, since, consumer)
 
     def _read_schema(self) -> Schema:
         """The columns that a read gives, in the order in which they are asked for."""
@@ -221,6 +227,8 @@ class _Slot(InputPartition):
     slot: int
     epoch: Epoch
     vector: dict[str, int]
+    # as it was when the read was planned: its name may stand for another one when a task begins
+    relation: TableDefinition | ViewDefinition
 
 
 class _Reader(DataSourceReader):
@@ -235,18 +243,25 @@ class _Reader(DataSourceReader):
         store = self._place.store
         held = pins.hold(store, self._seconds, self._as_of)
         cut = Cut(store, held.pin.epoch, held.pin.vector, held.state)
-        if isinstance(held.state.relation(self._place.name), ViewDefinition):
+        found = held.state.relation(self._place.name)
+        if isinstance(found, ViewDefinition):
             readable_view(cut, self._place.name)
         vector = held.pin.vector.to_json()
-        return [_Slot(slot, cut.epoch, vector) for slot in range(store.state.slots)]
+        return [_Slot(slot, cut.epoch, vector, found) for slot in range(store.state.slots)]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         assert isinstance(partition, _Slot)
         store = self._place.store
         state = _at(store.catalog.read(read_state), partition.epoch)
         cut = Cut(store, partition.epoch, Vector(partition.vector), state)
-        for table in read_slot(cut, self._place.name, partition.slot, self._ranges):
-            yield from table.select(self._columns).to_batches()
+        try:
+            for table in read_slot(cut, partition.relation, partition.slot, self._ranges):
+                yield from table.select(self._columns).to_batches()
+        except Stale as error:
+            raise Stale(
+                f"epoch {cut.epoch} is too old to be read: read again, and give option('hold',"
+                " SECONDS) as long as the read takes"
+            ) from error
 
 
 class _PushingReader(_Reader):
@@ -271,26 +286,45 @@ class _SlotChanges(InputPartition):
     epoch: Epoch
 
 
+@contextmanager
+def _begin_again() -> Iterator[None]:
+    """What a stream can do when history is gone."""
+    try:
+        yield
+    except HistoryGone as error:
+        hint = "A stream with a new checkpoint begins with all rows"
+        raise HistoryGone(f"{error}. {hint}", error.oldest) from error
+
+
 class _StreamReader(DataSourceStreamReader):
     """Offsets are epochs; 0 is before all rows. What is read between two of them depends on nothing
-    else, so a batch that is run again is the same.
+    else, so a batch that is run again is the same; or it is refused, if what it was planned over
+    is not kept, or not this view's.
     """
 
     def __init__(self, place: Place, since: Epoch, consumer: str | None) -> None:
         self._place, self._since, self._consumer = place, since, consumer
         self._view = _view(place.relation())
+        self._pin = ""  # of the batch that is being read
 
     def initialOffset(self) -> dict[str, int]:
         return {"epoch": self._since}
 
     def latestOffset(self, start: dict[str, int], limit: Any) -> dict[str, int]:
         store, low = self._place.store, start["epoch"]
-        if committed(store).epoch <= low:
+        newest = committed(store).epoch
+        if newest < low:
+            raise SchemaError(
+                f"the stream begins after epoch {low}, and the newest one that is committed is"
+                f" {newest}: is this the database of its checkpoint? If a backup was restored, or"
+                " for option('since', ...), begin with a new checkpoint"
+            )
+        if newest == low:
             return start
-        with pins.pinned(store) as held:
+        with _begin_again(), pins.pinned(store) as held:
+            check_same(held.state, self._view)
             check_start(held.state, self._view, low)
-            cut = Cut(store, held.pin.epoch, held.pin.vector, held.state)
-            readable_view(cut, self._place.name)
+            check_view(store, held, self._view)
             if not low:
                 self._keep(held.pin.epoch)
         return {"epoch": held.pin.epoch}
@@ -299,11 +333,24 @@ class _StreamReader(DataSourceStreamReader):
         store, low, high = self._place.store, start["epoch"], end["epoch"]
         if low >= high:
             return []
-        steps: tuple[Step, ...] = ()
-        if low:
-            state = _at(store.catalog.read(read_state), high)
-            steps = tuple(steps_between(store, state, self._view, low))
+        self._let_go()
+        with _begin_again():
+            held = pins.hold(store, _HOLD, low or high)
+            self._pin = held.key
+            try:
+                steps = self._steps(held, low, high)
+            except BaseException:  # whatever it was, there is no batch that needs it
+                self._let_go()
+                raise
         return [_SlotChanges(slot, steps, high) for slot in range(store.state.slots)]
+
+    def _steps(self, held: pins.Held, low: Epoch, high: Epoch) -> tuple[Step, ...]:
+        check_same(held.state, self._view)
+        check_start(held.state, self._view, low)
+        check_view(self._place.store, held, self._view)
+        if not low:
+            return ()
+        return tuple(steps_between(self._place.store, _at(held.state, high), self._view, low))
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         assert isinstance(partition, _SlotChanges)
@@ -317,14 +364,19 @@ class _StreamReader(DataSourceStreamReader):
 
     def commit(self, end: dict[str, int]) -> None:
         self._keep(end["epoch"])
+        self._let_go()
 
     def _keep(self, epoch: Epoch) -> None:
         """What comes after an epoch is kept for the consumer, if it has a name."""
         if self._consumer is not None:
             follow_from(self._place.store, self._view, self._consumer, epoch)
 
+    def _let_go(self) -> None:
+        pins.remove(self._place.store, self._pin)
+        self._pin = ""
+
     def stop(self) -> None:
-        pass
+        self._let_go()
 
 
 # ---------------------------------------------------------------- writing

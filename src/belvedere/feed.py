@@ -10,6 +10,7 @@ from belvedere.catalog.history import (
     CONSUMER_KEEP,
     Consumer,
     Keep,
+    check_consumer_name,
     find_consumer,
     put_consumer,
 )
@@ -101,8 +102,7 @@ def consumer_of(store: Store, view: str, name: str, keep: Keep | None) -> Consum
     """The consumer of that name, which is made if there is none; `keep` bounds what is kept for
     it.
     """
-    if not isinstance(name, str) or not name or "/" in name or len(name) > 200:
-        raise SchemaError(f"the name of a consumer is a text without /, not {name!r}")
+    check_consumer_name(name)
 
     def body(t: CatalogTransaction) -> Consumer:
         wanted = read_state(t).view(view)

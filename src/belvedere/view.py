@@ -145,9 +145,9 @@ class View:
         """What every epoch after `since` changed, one Arrow table each: the view's columns,
         `_epoch` and `_weight`; with 0, or nothing, all rows come first, with weight +1.
 
-        It ends with the committed epoch; with `follow` it waits for the next ones, if none comes
-        for `timeout` seconds it ends. A named `consumer` goes on where `acknowledge()` was called
-        last, and history is kept for it, as much as `keep_epochs` or `keep_seconds` allow.
+        It ends with the committed epoch; with `follow` it waits for the next ones, if nothing
+        changes for `timeout` seconds it ends. A named `consumer` goes on where `acknowledge()` was
+        called last, and history is kept for it, as much as `keep_epochs` or `keep_seconds` allow.
         """
         if consumer is None and (keep_epochs is not None or keep_seconds is not None):
             raise SchemaError("history is kept for consumers that have a name: give consumer=")
@@ -155,10 +155,12 @@ class View:
         if keep_epochs is not None or keep_seconds is not None:
             keep = Keep(keep_epochs or 0, keep_seconds or 0.0)
         named = None if consumer is None else consumer_of(self._store, self.name, consumer, keep)
+        self._wait(None)
         return Changes(self._store, self.name, since, follow, timeout, named)
 
     def problems(self) -> list[dict[str, Any]]:
         """Rows that the view cannot evaluate: their key and the expression that raises."""
+        self._wait(None)
         return at_cut(self._store, lambda cut: problems(cut, cut.state.view(self.name)))
 
     def __len__(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pytest
 
@@ -10,8 +10,10 @@ from belvedere.consistency import Verdict, check
 from belvedere.consistency.history import history_of
 from belvedere.epochs.rules import Rules
 from belvedere.stores import memory
+from belvedere.stores.memory import RowRules
 from tests.simulation.mixes import Mix, at, mixes
 from tests.simulation.schedule import Outcome, run
+from tests.simulation.test_row_rules import FOUND
 from tests.simulation.world import Switches
 
 
@@ -26,21 +28,59 @@ def test_with_all_rules_on_every_history_is_strong(name: str, place: str) -> Non
         assert not wrong, wrong[0].witness or wrong[0]
 
 
+def slots(**off: bool) -> Switches:
+    return Switches(memory.Rules(**off))
+
+
+def engine(**off: bool) -> Switches:
+    return Switches(engine=Rules(**off))
+
+
+def rows(**off: bool) -> Switches:
+    return Switches(rows=RowRules(**off))
+
+
+def _name(value: object) -> str:
+    if not isinstance(value, Switches):
+        return str(value)
+    off = [
+        field.name
+        for rules in (value.store, value.rows, value.engine)
+        for field in fields(rules)
+        if not getattr(rules, field.name)
+    ]
+    return "-".join([*off, *value.substituted])
+
+
 @pytest.mark.parametrize(
-    ("name", "switches"),
+    ("name", "switches", "first"),
     [
-        ("attempts", Switches(memory.Rules(keep_before=False))),
-        ("duels", Switches(engine=Rules(one_intent=False))),
+        ("attempts", slots(keep_before=False), 0),
+        ("attempts", slots(tombstones=False), 0),
+        ("late", slots(abort_beyond_epoch=False), 2),
+        ("late", slots(slot_floor=False), 4),
+        ("coordinators", slots(history_floor=False), 0),
+        ("bursts", slots(trim_error=False), 8),
+        ("duels", engine(one_intent=False), 78),
+        ("creation", engine(join_between=False), 0),
+        ("creation", engine(watermark=False), 1),
+        ("attempts", Switches(substituted=("log_to_its_end",)), 0),
+        ("drops", Switches(substituted=("late_names",)), 0),
+        ("readers", Switches(substituted=("sinks_without_exchange",)), 1),
+        *((FOUND[rule][0], rows(**{rule: False}), 0) for rule in FOUND),
     ],
+    ids=_name,
 )
 def test_a_rule_that_is_off_is_convicted_with_a_readable_witness(
-    name: str, switches: Switches
+    name: str, switches: Switches, first: int
 ) -> None:
-    for seed in range(400):
-        outcome = run(mixes()[name], seed, switches)
-        if outcome.violation is None or "too much" not in outcome.violation:
+    """`first` is a schedule from which on it is shown soon."""
+    mix = mixes()[name] if switches.rows == RowRules() else at(mixes()[name], "rows")
+    for seed in range(first, first + 400):
+        outcome = run(mix, seed, switches)
+        if outcome.violation is None:
             continue
-        wrong = check(history_of(outcome.lines), "strong")
+        wrong = [v for v in check(history_of(outcome.lines), "strong") if v.missed]
         if not wrong:
             continue  # a stale state that the reader alone cannot tell from one that was right
         assert "is violated at whole view level: view" in wrong[0].witness

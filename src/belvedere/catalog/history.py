@@ -91,7 +91,12 @@ class Committed:
 
 
 def note_commit(t: CatalogTransaction, epoch: Epoch, vector: Vector, now: float) -> None:
-    """In the transaction that commits the epoch, after rows in error are counted."""
+    """In the transaction that commits the epoch, after rows in error are counted.
+
+    Times of epochs never decrease, also if the clock was set back: they are searched.
+    """
+    before = layout.EPOCHS.get(t, epoch - 1)
+    now = now if before is None else max(now, before["time"])
     counts = {str(table): sum(slots.values()) for table, slots in layout.ERRORS.all(t).items()}
     errors = {table: count for table, count in counts.items() if count}
     layout.EPOCHS.put(t, epoch, {"time": now, "vector": vector.to_json(), "errors": errors})
@@ -239,6 +244,11 @@ class Consumer:
     view: int
     epoch: Epoch
     keep: Keep
+
+
+def check_consumer_name(name: object) -> None:
+    if not isinstance(name, str) or not name or "/" in name or len(name) > 200:
+        raise SchemaError(f"the name of a consumer is a text without /, not {name!r}")
 
 
 def consumers(t: CatalogTransaction) -> Iterator[Consumer]:

@@ -48,8 +48,13 @@ def pinned(store: Store, as_of: AsOf | None = None) -> Iterator[Held]:
 
 
 def release(store: Store, held: Held) -> None:
-    if held.key:
-        store.catalog.transact(lambda t: layout.PINS.delete(t, held.key))
+    remove(store, held.key)
+
+
+def remove(store: Store, key: str) -> None:
+    """The same, for whoever has kept the key of the pin alone."""
+    if key:
+        store.catalog.transact(lambda t: layout.PINS.delete(t, key))
 
 
 def hold(store: Store, seconds: float, as_of: AsOf | None = None) -> Held:

@@ -45,12 +45,7 @@ def create_view(
     from belvedere.sql.planner import plan_view
 
     check_names("the view", [name])
-    if consistency == COMPLETE and store.foreign is not None:
-        raise CatalogError(
-            "consistency = 'complete' needs a log in which transactions have an order, and in the"
-            " log of tables of others only the operations on each row have one: leave the option"
-            " out, or ask for 'strong' or less"
-        )
+    check_reached(store, consistency)
     while True:
         version, wanted, sight = store.catalog.read(
             lambda t: (
@@ -65,6 +60,16 @@ def create_view(
         view = ViewDefinition(0, name, select, tuple(key), consistency, planned, time.time())
         if store.catalog.transact(partial(_request, view=view, version=version)):
             return True
+
+
+def check_reached(store: Store, consistency: str) -> None:
+    """Raise if views in this store cannot reach a level."""
+    if consistency == COMPLETE and store.foreign is not None:
+        raise CatalogError(
+            "consistency = 'complete' needs a log in which transactions have an order, and in the"
+            " log of tables of others only the operations on each row have one: leave the option"
+            " out, or ask for 'strong' or less"
+        )
 
 
 def _may_create(t: CatalogTransaction, name: str, replace_it: bool, if_not_exists: bool) -> bool:

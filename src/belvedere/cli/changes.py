@@ -34,6 +34,14 @@ def changes(
             metavar="NAME", help="Go on where this consumer ended; history is kept for it."
         ),
     ] = None,
+    keep_epochs: Annotated[
+        int | None,
+        typer.Option(min=0, metavar="N", help="With --consumer: keep so many epochs for it."),
+    ] = None,
+    keep_seconds: Annotated[
+        float | None,
+        typer.Option(min=0, metavar="SECONDS", help="With --consumer: keep epochs so long for it."),
+    ] = None,
     drop: Annotated[
         bool, typer.Option("--drop", help="Forget the consumer, and keep nothing for it.")
     ] = False,
@@ -44,6 +52,9 @@ def changes(
     """
     if drop and consumer is None:
         raise typer.BadParameter("name the consumer with --consumer", param_hint="--drop")
+    if consumer is None and (keep_epochs is not None or keep_seconds is not None):
+        hint = "--keep-seconds" if keep_epochs is None else "--keep-epochs"
+        raise typer.BadParameter("name the consumer with --consumer", param_hint=hint)
     if timeout is not None and not follow:
         raise typer.BadParameter("give --follow too", param_hint="--timeout")
     with terminated_by_exception(), database(ctx) as db:
@@ -54,7 +65,7 @@ def changes(
             return
         with (
             suppress(KeyboardInterrupt),
-            found.changes(since, follow, timeout, consumer=consumer) as feed,
+            found.changes(since, follow, timeout, consumer, keep_epochs, keep_seconds) as feed,
         ):
             _print(feed)
 

@@ -7,18 +7,25 @@ The token of a row version is what the view shows in a record over this row alon
     minimum    values that are all different: the least one is in the record, smaller ones are not
 
 Facts of different rows are independent, so each row is scanned once, with a lower bound.
+
+That holds for views over one table in which no row has a say in what is shown of another. Others,
+such as joins, are searched, whatever their history says.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
-from belvedere.consistency.history import Key, State, View
+from belvedere.consistency.history import Key, State, Values, View
+from belvedere.consistency.lattice import Point
 from belvedere.consistency.recompute import Recomputation, content
 from belvedere.consistency.sources import Source
 
+_TRIED = 50  # states for which a decoder is tried
 Allowed = tuple[frozenset[int], ...]  # of every row, the versions that a state can stand for
 
 
@@ -29,26 +36,28 @@ class Decoder:
     # of every row, the tokens of its versions; version 0: there is no such row
     tokens: tuple[tuple[Any, ...], ...]
 
-    def allowed(self, state: State) -> Allowed | None:
-        """None if the state cannot be read as versions at all."""
-        shown = self._shown(state)
+    def allowed(self, rows: Sequence[Values]) -> Allowed | None:
+        """Of what is shown in the record; None if it cannot be read as versions at all."""
+        shown = self._shown(rows)
         if shown is None or not shown <= {t for row in self.tokens for t in row if t is not None}:
             return None
         if self.view.decode == "minimum":
             return tuple(self._not_below(row, min(shown, default=None)) for row in self.tokens)
         return tuple(_matching(row, shown) for row in self.tokens)
 
-    def _shown(self, state: State) -> set[Any] | None:
+    def _shown(self, rows: Sequence[Values]) -> set[Any] | None:
         if self.view.decode == "elements":
-            found = content(state.rows)
+            found = content(rows)
             return {row for row, _ in found} if all(n == 1 for _, n in found) else None
-        if not state.rows:
+        if not rows:
             return set()
-        value = state.rows[0].get(self.column)
-        if not isinstance(value, int) or value < 0 or len(state.rows) > 1:
+        value = rows[0].get(self.column)
+        if not isinstance(value, int) or isinstance(value, bool) or len(rows) > 1:
             return None
         if self.view.decode == "minimum":
             return {value}
+        if value < 0:
+            return None
         return {1 << bit for bit in range(value.bit_length()) if value >> bit & 1}
 
     @staticmethod
@@ -75,7 +84,7 @@ def decoder(
     view: View, source: Source, record: Key, recompute: Recomputation, states: Sequence[State]
 ) -> Decoder | None:
     """None if this workload is not as its decoder needs it: then states are searched."""
-    if view.decode is None:
+    if view.decode is None or not recompute.reads_one_table(view):
         return None
     columns = {c for state in states for row in state.rows for c in row} - set(view.key)
     if view.decode != "elements" and len(columns) > 1:
@@ -88,20 +97,38 @@ def decoder(
     inside = [token for row in tokens for token in row if token is not None]
     if len(set(inside)) != len(inside) or not all(_fits(view, token) for token in inside):
         return None
-    return Decoder(view, column, tokens)
+    found = Decoder(view, column, tokens)
+    return found if _is_right(found, source, record, recompute) else None
+
+
+def _is_right(decoder: Decoder, source: Source, record: Key, recompute: Recomputation) -> bool:
+    """Whether it reads what the view shows of all states, or of some if there are many."""
+    for point in _tried(source.last):
+        facts = decoder.allowed(recompute.record(decoder.view, source.rows(point), record))
+        if facts is None or not all(v in some for v, some in zip(point, facts, strict=True)):
+            return False
+    return True
+
+
+def _tried(last: Point) -> Iterable[Point]:
+    if math.prod(steps + 1 for steps in last) <= _TRIED:
+        return product(*(range(steps + 1) for steps in last))
+    # the last state, and rows at versions that are mixed
+    some = range(min(max(last) + 1, _TRIED))
+    mixed = [tuple((n + i) % (steps + 1) for i, steps in enumerate(last)) for n in some]
+    return [last, *mixed]
 
 
 def _fits(view: View, token: Any) -> bool:
     if view.decode == "powers":
         return isinstance(token, int) and token > 0 and token & (token - 1) == 0
-    return view.decode == "elements" or isinstance(token, int)
+    return view.decode == "elements" or (isinstance(token, int) and not isinstance(token, bool))
 
 
 def _token(view: View, record: Key, column: str, recompute: Recomputation, operation: Any) -> Any:
     if operation.row is None:
         return None
-    rows = recompute.rows(view, {(operation.table, operation.key): operation.row})
-    mine = [row for row in rows if tuple(row[c] for c in view.key) == record]
+    mine = recompute.record(view, {(operation.table, operation.key): operation.row}, record)
     if not mine:
         return None
     if view.decode == "elements":
@@ -110,10 +137,12 @@ def _token(view: View, record: Key, column: str, recompute: Recomputation, opera
     return mine[0].get(column)
 
 
-def first_strange(allowed: Sequence[Allowed | None]) -> int | None:
-    """The first state that is not made of row versions (weak)."""
+def first_strange(allowed: Sequence[Allowed | None], first: Sequence[int]) -> int | None:
+    """The first state that is not made of row versions since the view began (weak)."""
     for number, facts in enumerate(allowed):
-        if facts is None or not all(facts):
+        if facts is None:
+            return number
+        if any(max(versions, default=-1) < low for versions, low in zip(facts, first, strict=True)):
             return number
     return None
 

@@ -96,6 +96,11 @@ class _Case:
             except Undecided as error:
                 return replace(verdict, unknown=f"{level}: {error}")
             if wrong:
+                # states that go back are states that DuckDB has found
+                doubt = "" if level == STRONG else self.recompute.doubt(self.view)
+                if doubt:
+                    unknown = f"{level}: Spark and DuckDB may not agree on {doubt}"
+                    return replace(verdict, unknown=unknown)
                 return replace(verdict, missed=level, why=wrong)
             verdict = replace(verdict, reached=level)
         return verdict
@@ -151,10 +156,10 @@ class _Case:
 
     def _decoded(self, decoder: decode.Decoder) -> Iterable[tuple[str, Callable[[], str]]]:
         states, source = self.states, by_row(self.history, self.view)
-        allowed = [decoder.allowed(s) for s in states]
+        allowed = [decoder.allowed(s.rows) for s in states]
 
         def weak() -> str:
-            number = decode.first_strange(allowed)
+            number = decode.first_strange(allowed, source.first)
             if number is None:
                 return ""
             return f"{_named(states[number])} is not made of row versions"
@@ -192,10 +197,9 @@ class _Case:
         )
 
     def _value(self, source: Source, point: Point) -> Content:
-        rows = self.recompute.rows(self.view, source.rows(point))
         if (record := self.subject[1]) is not None:
-            rows = [row for row in rows if tuple(row[c] for c in self.view.key) == record]
-        return content(rows)
+            return content(self.recompute.record(self.view, source.rows(point), record))
+        return content(self.recompute.rows(self.view, source.rows(point)))
 
 
 def _skipped(source: Source, point: Point, following: Point, lattice: Lattice) -> str:

@@ -15,12 +15,18 @@ from typing import Any
 
 import duckdb
 import sqlglot
+from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from belvedere.consistency.history import History, Key, Values, View
 from belvedere.errors import HistoryError
 
 Cell = tuple[str, Key]  # one row of one table
+# functions, as sqlglot counts them, that mean the same to Spark and to DuckDB
+_SAME = (
+    *(exp.And, exp.Or, exp.Case, exp.If, exp.Coalesce, exp.Exists),
+    *(exp.Sum, exp.Count, exp.Min, exp.Max, exp.Avg, exp.RowNumber),
+)
 Content = frozenset[tuple[Any, int]]  # rows, each with its number
 
 
@@ -50,12 +56,23 @@ def _number(value: float) -> Any:
     return int(value) if value == int(value) and abs(value) < 2**53 else float(f"{value:.9g}")
 
 
+def _parsed(view: View) -> sqlglot.Expr:
+    try:
+        tree = sqlglot.parse_one(view.select, read="spark")
+    except SqlglotError as error:
+        raise HistoryError(f"the SELECT of view {view.name}: {error}") from error
+    if not isinstance(tree, exp.Query):
+        raise HistoryError(f"the SELECT of view {view.name} is none: {view.select!r}")
+    return tree
+
+
 class Recomputation:
     """The tables of a history in DuckDB, moved from state to state by the rows that differ."""
 
     def __init__(self, history: History) -> None:
         self._history = history
-        self._duck = duckdb.connect(config={"threads": "1"})
+        # a history says what is in its tables: its SELECTs read nothing else
+        self._duck = duckdb.connect(config={"threads": "1", "enable_external_access": "false"})
         self._rows: dict[Cell, Values] = {}
         self._queries: dict[str, str] = {}
         for table in history.tables.values():
@@ -69,21 +86,48 @@ class Recomputation:
         names = [column[0] for column in found.description or ()]
         return [dict(zip(names, map(plain, row), strict=True)) for row in found.fetchall()]
 
+    def record(self, view: View, state: Mapping[Cell, Values], key: Key) -> list[Values]:
+        """Those of its rows that have a key."""
+        rows = self.rows(view, state)
+        return [row for row in rows if tuple(row[column] for column in view.key) == key]
+
+    def reads_one_table(self, view: View) -> bool:
+        """Whether the SELECT names one table, once, directly or through other views."""
+        self._query(view)  # which raises for a view that names itself
+        tree = _parsed(view)
+        named = list(tree.find_all(exp.Table))
+        if len(named) != 1 or tree.find(exp.With):
+            return False
+        return all(map(self.reads_one_table, self._read_by(view, tree)))
+
+    def doubt(self, view: View) -> str:
+        """An expression that DuckDB may evaluate in another way than Spark, if there is one."""
+        tree = _parsed(view)
+        for found in tree.find_all(exp.Func, exp.Like, exp.Interval):
+            is_literal = isinstance(found, exp.Cast) and isinstance(found.this, exp.Literal)
+            if not isinstance(found, _SAME) and not is_literal:
+                return found.sql("spark")
+        return next(filter(None, map(self.doubt, self._read_by(view, tree))), "")
+
+    def _read_by(self, view: View, tree: sqlglot.Expr) -> list[View]:
+        """The views that it names."""
+        named = {table.name.lower() for table in tree.find_all(exp.Table)}
+        views = self._history.views.values()
+        return [v for v in views if v.name != view.name and v.alias.lower() in named]
+
     def close(self) -> None:
         self._duck.close()
 
-    def _query(self, view: View) -> str:
+    def _query(self, view: View, above: tuple[View, ...] = ()) -> str:
         """The SELECT as DuckDB has it, with the definitions of the views that it names."""
+        if view in above:
+            raise HistoryError(f"view {view.name} names itself, through {above[-1].name}")
         if view.name not in self._queries:
-            try:
-                tree = sqlglot.parse_one(view.select, read="spark")
-            except SqlglotError as error:
-                raise HistoryError(f"the SELECT of view {view.name}: {error}") from error
-            named = {t.name.lower() for t in tree.find_all(sqlglot.exp.Table)}
-            for other in self._history.views.values():
-                if other.name != view.name and other.alias.lower() in named:
-                    text = f'CREATE OR REPLACE VIEW "{other.alias}" AS {self._query(other)}'
-                    self._run(text, f"view {other.name}")
+            tree = _parsed(view)
+            for other in self._read_by(view, tree):
+                query = self._query(other, (*above, view))
+                text = f'CREATE OR REPLACE VIEW "{other.alias}" AS {query}'
+                self._run(text, f"view {other.name}")
             self._queries[view.name] = tree.sql("duckdb")
         return self._queries[view.name]
 

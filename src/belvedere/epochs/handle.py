@@ -138,6 +138,10 @@ class Pipeline:
                 " stop it, there"
             )
         ended = self._done.wait(timeout)
+        if ended and threading.current_thread() is not self._thread:
+            # what belongs to a thread goes after its last line; a process that ends in the middle
+            # of that is aborted
+            self._thread.join()
         if self._error is not None:
             raise PipelineError(f"the pipeline ended: {self._error}") from self._error
         return ended

@@ -15,6 +15,7 @@ for each, also one without rows, if the transaction changed nothing in the view.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -164,57 +165,61 @@ def feed(
 ) -> Generator[tuple[Epoch, pa.Table | None], None, None]:
     """Tables of changes, each with the epoch up to which all is told then; None: nothing changed.
 
-    What is needed next is held by a pin at any time.
+    What is needed next is held by a pin at any time. With `follow` it ends when nothing has changed
+    for `timeout` seconds, however many epochs there were.
     """
     held = pins.hold(store, pins.PIN_SECONDS, since or None)
     at = held.pin.epoch
     try:
         view = held.state.view(name)
         check_start(held.state, view, since)
+        check_view(store, held, view)
         changes = ViewChanges(store, view)
         if not since:
-            _check(store, held, view)
             yield at, changes.entry(at)
+        told = time.monotonic()
         while True:
-            newer = _next(store, at, follow, timeout)
+            left = None if timeout is None else max(0.0, told + timeout - time.monotonic())
+            newer = _next(store, at, left if follow else 0.0)
             if newer is None:
                 return
             older, held = held, newer
             try:
-                _check_same(held.state, view)
+                check_same(held.state, view)
                 for step in steps_between(store, held.state, view, at):
                     found = changes.entry(step)
                     at = step.high
                     yield at, found
+                    told = time.monotonic() if found is not None else told
             finally:
                 pins.release(store, older)
-            _check(store, held, view)
+            check_view(store, held, view)
     except Stale as error:
         raise gone(at, store.catalog.read(oldest_readable)) from error
     finally:
         pins.release(store, held)
 
 
-def _check(store: Store, held: pins.Held, view: ViewDefinition) -> None:
+def check_view(store: Store, held: pins.Held, view: ViewDefinition) -> None:
     """Raise if the view cannot be read as of the epoch that is held."""
     cut = Cut(store, held.pin.epoch, held.pin.vector, held.state)
     check_readable(held.state, view, lambda v: problems(cut, v))
 
 
-def _next(store: Store, at: Epoch, follow: bool, timeout: float | None) -> pins.Held | None:
+def _next(store: Store, at: Epoch, timeout: float | None) -> pins.Held | None:
     """Hold the committed epoch when it is a later one."""
 
     def is_later() -> bool | None:
         return committed(store).epoch > at or None
 
-    if wait_until(is_later, timeout if follow else 0.0) is None:
+    if wait_until(is_later, timeout) is None:
         return None
     return pins.hold(store, pins.PIN_SECONDS)
 
 
-def _check_same(state: CatalogState, view: ViewDefinition) -> None:
-    found = state.view(view.name)
-    if found.id != view.id:
+def check_same(state: CatalogState, view: ViewDefinition) -> None:
+    """Raise if the name stands for another view by now, or for none."""
+    if state.view(view.name).id != view.id:
         raise CatalogError(
             f"view {view.name} was replaced or built again: its changes go on with since=0, which"
             " begins with all rows"
@@ -227,7 +232,10 @@ def follow_from(store: Store, view: ViewDefinition, name: str, epoch: Epoch) -> 
     def body(t: CatalogTransaction) -> None:
         found = find_consumer(t, name) or Consumer(name, view.id, 0, CONSUMER_KEEP)
         if found.view != view.id:
-            raise CatalogError(f"consumer {name} follows another view: use another name")
+            raise CatalogError(
+                f"consumer {name} follows another view, or {view.name} as it was before it was"
+                f" replaced: use another name, or start again after db.drop_consumer({name!r})"
+            )
         put_consumer(t, replace(found, epoch=max(found.epoch, epoch)))
 
     store.catalog.transact(body)

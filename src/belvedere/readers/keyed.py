@@ -35,12 +35,14 @@ def table_at(
     return records_at(cut.store, table, cut.epoch, cut.vector, (KeyRange((), low, high),))
 
 
-def read_slot(cut: Cut, name: str, slot: Slot, ranges: Ranges) -> Iterator[pa.Table]:
+def read_slot(
+    cut: Cut, found: TableDefinition | ViewDefinition, slot: Slot, ranges: Ranges
+) -> Iterator[pa.Table]:
     """The part of a relation that is in one slot, at a cut.
 
     Base rows of a store that has no history of them are all in the first one.
     """
-    store, found = cut.store, cut.state.relation(name)
+    store = cut.store
     if isinstance(found, ViewDefinition):
         yield from cut.read(found, ranges, slots=(slot,))
         return

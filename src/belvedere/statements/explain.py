@@ -15,6 +15,7 @@ from belvedere import explain as texts
 from belvedere.catalog.definitions import COMPLETE, STRONG, Joined, ViewDefinition, given
 from belvedere.catalog.joined import joined_name
 from belvedere.catalog.state import CatalogState
+from belvedere.catalog.views import check_reached
 from belvedere.cost import Cost, estimate, history_cost
 from belvedere.cost.text import shown
 from belvedere.encoding import KeyCodec
@@ -126,7 +127,7 @@ def _plan_text(db: Database, what: str) -> str:
         return plan + level_text(view.consistency)
     name, planned = try_plan(state, what, db.store.capabilities.longest_key)
     plan = texts.explain(planned, name, list(state.tables.values()), users(state))
-    return plan + level_text(_level_asked(what))
+    return plan + level_text(_level_asked(db, what))
 
 
 def _algorithm_text(joined: Joined, view: ViewDefinition) -> str:
@@ -136,16 +137,22 @@ def _algorithm_text(joined: Joined, view: ViewDefinition) -> str:
     return f"{kept}\nconsistency: {asked}{level} is given"
 
 
-def _level_asked(what: str) -> str:
+def _level_asked(db: Database, what: str) -> str:
+    """What CREATE would refuse is refused here."""
     statement = parse(what)
-    return declared_view(statement).consistency if isinstance(statement, exp.Create) else STRONG
+    if not isinstance(statement, exp.Create):
+        return STRONG
+    asked = declared_view(statement).consistency
+    check_reached(db.store, asked)
+    return asked
 
 
 def level_text(asked: str) -> str:
-    """What is asked and what is given, unless it is what every view has."""
+    """What is asked, if that is not what every view has, and what is given."""
     if asked == COMPLETE:
         return "\nconsistency: complete: every transaction is an epoch of its own, in all views"
-    return "" if asked == STRONG else f"\nconsistency: {asked} is asked, {given(asked)} is given"
+    asks = "" if asked == STRONG else f"{asked} is asked, "
+    return f"\nconsistency: {asks}{given(asked)} is given"
 
 
 def cost(db: Database, what: str) -> Cost:
@@ -164,7 +171,7 @@ def cost(db: Database, what: str) -> Cost:
         what = create_text(view)
     name, planned = try_plan(state, what, db.store.capabilities.longest_key)
     found = estimate(db.store, name, planned, tables, users(state))
-    past, is_complete = history_cost(db.store, None), _level_asked(what) == COMPLETE
+    past, is_complete = history_cost(db.store, None), _level_asked(db, what) == COMPLETE
     return replace(found, history=past, is_complete=is_complete)
 
 

@@ -55,6 +55,30 @@ def test_what_cannot_be_decided_or_read_ends_with_2(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("expression", "shown"),
+    [
+        ("upper(s)", "SS"),  # of ß; DuckDB leaves it
+        ("CAST(y AS INT)", 2),  # of 2.7; DuckDB rounds
+        ("CASE WHEN s LIKE '_' THEN 1 END", 2),
+    ],
+)
+def test_nobody_is_convicted_for_what_duckdb_may_see_in_another_way(
+    expression: str, shown: Any
+) -> None:
+    table = {"table": "r", "key": ["k"], "columns": {"k": "INT", "s": "VARCHAR", "y": "DOUBLE"}}
+    put = {"op": 0, "table": "r", "row": {"k": 1, "s": "ß", "y": 2.7}}
+    inner = {"view": "w", "select": f"SELECT k, {expression} AS e FROM r"}
+    outer = {"view": "d", "select": "SELECT e FROM w"}
+    seen = [{"whole": "w", "rows": [{"k": 1, "e": shown}]}, {"whole": "d", "rows": [{"e": shown}]}]
+    for verdict in judge(history_of([table, put, inner, outer, *seen])):
+        assert verdict.holds("strong") is None
+        assert verdict.unknown.startswith("weak: Spark and DuckDB may not agree on ")
+    right = {"whole": "w", "rows": [{"k": 1, "s": "ß"}]}
+    (found,) = judge(history_of([table, put, {**inner, "select": "SELECT k, s FROM r"}, right]))
+    assert found.holds("strong")
+
+
+@pytest.mark.parametrize(
     ("line", "said"),
     [
         ("{", "line 3: not JSON"),
@@ -74,6 +98,33 @@ def test_a_malformed_line_is_named(tmp_path: Path, line: str, said: str) -> None
     path.write_text(f"{json.dumps(TABLE)}\n{json.dumps(VIEW)}\n{line}\n")
     with pytest.raises(HistoryError, match=said.replace("[", r"\[")):
         read_history(path)
+
+
+@pytest.mark.parametrize(
+    ("selects", "said"),
+    [
+        (("SELECT s FROM e", "SELECT s FROM d"), "view d names itself, through e"),
+        (("DROP TABLE r",), "the SELECT of view d is none"),
+        (("SELECT s FROM r JOIN",), "the SELECT of view d: "),
+        (("SELECT content AS s FROM read_text('/etc/hostname')",), "view d: DuckDB cannot do it"),
+    ],
+)
+@pytest.mark.parametrize("decode", [None, "powers"])
+def test_views_that_cannot_be_evaluated_are_named(
+    tmp_path: Path, selects: tuple[str, ...], said: str, decode: str | None
+) -> None:
+    views = [
+        {"view": name, "select": select, "key": ["s"], "decode": decode}
+        for name, select in zip("de", selects, strict=False)
+    ]
+    seen = {"state": "d", "key": [1], "row": {"s": 1}}
+    put = {"op": 0, "table": "r", "row": {"k": 1, "y": 1}}
+    path = tmp_path / "h"
+    path.write_text("".join(json.dumps(line) + "\n" for line in [TABLE, *views, put, seen]))
+    with pytest.raises(HistoryError, match=said):
+        judge(read_history(path))
+    found = CliRunner().invoke(app, ["check", str(path)])
+    assert found.exit_code == 2
 
 
 def test_half_of_a_transaction_is_no_state() -> None:

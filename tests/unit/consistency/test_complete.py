@@ -89,7 +89,10 @@ def test_explain_and_status_say_what_is_asked_and_given(tmp_path: Path) -> None:
         said = "every transaction is an epoch of its own"
         assert said in str(db.sql("EXPLAIN v"))
         assert said in str(db.sql("EXPLAIN " + VIEW.format("w", "complete", "GROUP BY g")))
-        assert said not in str(db.sql("EXPLAIN " + VIEW.format("w", "strong", "GROUP BY g")))
+        strong = str(db.sql("EXPLAIN " + VIEW.format("w", "strong", "GROUP BY g")))
+        assert strong.endswith("\nconsistency: strong is given")
+        weak = str(db.sql("EXPLAIN " + VIEW.format("w", "weak", "GROUP BY g")))
+        assert weak.endswith("\nconsistency: weak is asked, strong is given")
         assert "consistency = 'complete'" in str(db.sql("SHOW CREATE TABLE v"))
         (info,) = db.status().views
         assert (info.consistency, info.given) == ("complete", "complete")

@@ -19,7 +19,7 @@ from belvedere.catalog.loading import admit
 from belvedere.catalog.state import new_id, read_state
 from belvedere.database import Database
 from belvedere.epochs.local import LocalRunner
-from belvedere.errors import PipelineError, Timeout
+from belvedere.errors import CatalogError, PipelineError, Timeout
 from belvedere.stores.base import (
     DELETE,
     DELETE_COLUMN,
@@ -106,6 +106,7 @@ class _World:
         # what happened, but is not logged yet
         self.history: dict[str, dict[int, Bag]] = {name: {} for name in VIEWS}
         self.coming: deque[dict[str, Bag]] = deque()
+        self.fed: dict[str, tuple[int, Bag]] = {}  # sums of feeds, and up to which epoch
 
     def _delivered(self, position: int) -> None:
         for name, bag in self.coming.popleft().items():
@@ -155,6 +156,25 @@ class _World:
             if state.status[state.view(name).id].state == LIVE and at is not None:
                 assert _bag(self.db.view(name).to_arrow().to_pylist()) == past[at], name
 
+    def check_feeds(self) -> None:
+        """The sum of a feed is the view, at every epoch; and the past is what was shown."""
+        state = self.db.store.catalog.read(read_state)
+        for name in self.views:
+            view = self.db.view(name)
+            if state.status[state.view(name).id].state != LIVE:
+                continue
+            since, total = self.fed.get(name, (0, Counter()))
+            with view.changes(since=since) as changes:
+                for table in changes:
+                    weights = table.column("_weight").to_pylist()
+                    rows = table.drop_columns(["_epoch", "_weight"]).to_pylist()
+                    for row, weight in zip(rows, weights, strict=True):
+                        total[_cells(row)] += weight
+                    shown = view.to_arrow(as_of=changes.epoch).to_pylist()
+                    assert +total == _bag(shown), (name, changes.epoch)
+                self.fed[name] = changes.epoch, +total
+            assert +total == _bag(view.to_arrow().to_pylist()), name
+
     def check(self) -> None:
         self.db.catch_up()
         for name in self.views:
@@ -166,7 +186,11 @@ class _World:
 
 
 def _bag(rows: list[dict[str, Any]]) -> Bag:
-    return Counter(tuple(sorted(row.items(), key=lambda item: item[0])) for row in rows)
+    return Counter(map(_cells, rows))
+
+
+def _cells(row: dict[str, Any]) -> tuple[Any, ...]:
+    return tuple(sorted(row.items(), key=lambda item: item[0]))
 
 
 @settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -177,6 +201,38 @@ def test_views_equal_the_recomputed_select(done: list[Step]) -> None:
     for step in done:
         world.do(step)
     world.check()
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(steps, min_size=3, max_size=30), st.sets(st.integers(0, 29)))
+def test_the_sum_of_a_feed_is_the_view_and_the_past_is_kept(
+    done: list[Step], looks: set[int]
+) -> None:
+    world = _World()
+    world.db.keep_history(epochs=1000)
+    for name in ("totals", "joined"):
+        world.do(("view", name))
+    tables: dict[int, Bag] = {}
+    for number, step in enumerate(done):
+        world.do(step)
+        if number in looks or step[0] == "catch up":
+            world.check()
+            world.check_feeds()
+            rows = world.db.table("orders").to_arrow().to_pylist()
+            tables[world.db.status().epoch] = _bag(rows)
+    for epoch, rows in tables.items():
+        past = world.db.table("orders").to_arrow(as_of=epoch).to_pylist()
+        assert _bag(past) == rows, epoch
+
+
+@pytest.mark.parametrize("what", ["", "EXPLAIN ", "EXPLAIN COST "])
+def test_complete_views_are_refused_where_transactions_have_no_order(what: str) -> None:
+    world = _World()
+    world.db.sql(TABLES["orders"])
+    with pytest.raises(CatalogError, match="leave the option out, or ask for 'strong'"):
+        world.db.sql(
+            f"{what}CREATE MATERIALIZED VIEW v WITH (consistency = 'complete') AS {VIEWS['totals']}"
+        )
 
 
 def test_a_session_reads_what_it_wrote_and_what_it_is_told_of() -> None:

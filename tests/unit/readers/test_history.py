@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,16 +13,27 @@ import pytest
 from typer.testing import CliRunner
 
 import belvedere
-from belvedere.catalog.history import Keep, epoch_at, held_by_history, oldest_wanted
+from belvedere.catalog.history import (
+    Keep,
+    epoch_at,
+    held_by_history,
+    note_commit,
+    oldest_wanted,
+)
 from belvedere.cli.app import app
 from belvedere.epochs.local import LocalRunner
 from belvedere.errors import CatalogError, HistoryGone, SchemaError, SqlError, ViewInError
+from belvedere.stores.memory import RowRules
+from belvedere.types import Vector
 
 
-@pytest.fixture(params=["memory:", "directory"])
+@pytest.fixture(params=["rows", "directory"])
 def db(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[belvedere.Database]:
-    url = "memory:" if request.param == "memory:" else str(tmp_path / "shop")
-    with belvedere.open(url) as opened:
+    """On the rules of stores whose rows are atomic, as in HBase, and on the embedded store."""
+    url, options = str(tmp_path / "shop"), {}
+    if request.param == "rows":
+        url, options = "memory:", {"rows": RowRules()}
+    with belvedere.open(url, **options) as opened:
         opened._runner = LocalRunner(opened.store)
         opened.keep_history(epochs=100)
         opened.sql("CREATE TABLE t (id INT, a INT, PRIMARY KEY (id))")
@@ -86,6 +98,20 @@ def test_a_moment_shows_the_epoch_that_was_current(db: belvedere.Database) -> No
         db.view("v").get(1, as_of=datetime.now(UTC) + timedelta(days=1))
 
 
+def test_epochs_are_in_the_order_of_their_times_if_the_clock_is_set_back(
+    db: belvedere.Database,
+) -> None:
+    """Else the search for a moment would find any of them."""
+    head = put(db, 0, 1)
+
+    def body(t: Any) -> list[float]:
+        for epoch, time in ((1, 4e9), (2, 3.9e9), (3, 5e9), (4, 4.9e9)):
+            note_commit(t, head + epoch, Vector(), time)
+        return [epoch_at(t, moment, head + 1, head + 4) for moment in (3.95e9, 4.1e9, 4.95e9, 6e9)]
+
+    assert db.store.catalog.transact(body) == [head, head + 2, head + 2, head + 4]
+
+
 def test_relations_that_were_not_there_are_refused(db: belvedere.Database) -> None:
     before = put(db, 1, 1)
     db.sql("DROP MATERIALIZED VIEW v")
@@ -122,6 +148,9 @@ def test_errors_of_the_past_are_errors_of_the_past(db: belvedere.Database) -> No
     (changes,) = db.view("q").changes(since=good)  # what came while nobody could read it
     assert set(changes.column("_epoch").to_pylist()) == {again}
     assert sorted(changes.column("id").to_pylist()) == [2, 3]
+    for epoch in (wrong, wrong + 1):  # of which nobody can have all rows
+        with pytest.raises(ViewInError):
+            list(db.view("q").changes(since=epoch))
 
 
 def test_beyond_what_is_kept_is_a_clear_error(db: belvedere.Database) -> None:
@@ -248,6 +277,31 @@ def test_a_feed_follows_until_nothing_comes(db: belvedere.Database) -> None:
     assert list(db.view("v").changes(since=feed.epoch, follow=True, timeout=0.0)) == []
 
 
+def test_a_feed_ends_when_its_view_does_not_change_however_many_epochs_there_are(
+    db: belvedere.Database,
+) -> None:
+    epoch = put(db, 1, 1)
+    db.sql("CREATE TABLE other (id INT PRIMARY KEY)")
+    db.sql("CREATE MATERIALIZED VIEW others AS SELECT id FROM other")
+    db.catch_up()
+    ended = threading.Event()
+
+    def go_on() -> None:
+        number = 0
+        while not ended.is_set():
+            number += 1
+            db.table("other").put({"id": number})
+            db.catch_up()
+
+    busy = threading.Thread(target=go_on)
+    busy.start()
+    try:
+        assert list(db.view("v").changes(since=epoch, follow=True, timeout=0.1)) == []
+    finally:
+        ended.set()
+        busy.join()
+
+
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
@@ -300,6 +354,11 @@ def test_commands_read_the_past_and_print_changes(tmp_path: Path) -> None:
     assert [(line["n"], line["_weight"]) for line in lines] == [(1, -1), (2, 1)]
     assert len(run("changes", "v", "--consumer", "c").splitlines()) == 1
     assert run("changes", "v", "--consumer", "c") == ""
+    assert run("changes", "v", "--consumer", "c", "--keep-epochs", "7") == ""
+    with belvedere.open(path) as db:
+        (consumer,) = db.consumers()
+        assert consumer.keep == Keep(epochs=7)
+    assert "--consumer" in run("changes", "v", "--keep-seconds", "7", code=2)
     assert "forgotten" in run("changes", "v", "--consumer", "c", "--drop")
     assert "10 epochs and 60 seconds" in run("history", "--epochs", "10", "--seconds", "60")
     assert json.loads(run("history", "--json"))["history"] == "10 epochs and 60 seconds"

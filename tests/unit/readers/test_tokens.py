@@ -91,6 +91,8 @@ def test_a_session_waits_for_the_positions_and_for_the_epoch_of_its_token(path: 
             token = Token(db.store.id, positions, wanted).to_text()
             with db.session(timeout=0, token=token) as session, pytest.raises(Timeout):
                 session.view("n").get()
+            with db.session(timeout=0, token=token) as session, pytest.raises(Timeout):
+                list(session.view("n").changes())
         db.table("t").put({"id": 1})
         db.catch_up()
         with db.session(timeout=0, token=token) as session:
