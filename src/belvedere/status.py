@@ -253,7 +253,7 @@ def _sources(status: Status, gauge: Any) -> None:
     per_source = {
         "source_transactions": "transactions of the source that were followed",
         "source_lag_transactions": "transactions followed but not in the views",
-        "source_lag_seconds": "age of the newest transaction of the source in the views, if behind",
+        "source_lag_seconds": "age of the oldest transaction followed but not in the views",
         "source_lag_bytes": "bytes of the source's log that are not read",
         "source_kept_bytes": "bytes of its log that the source keeps for us",
     }
