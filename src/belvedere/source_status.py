@@ -108,9 +108,7 @@ def _source(
     )
 
 
-def _lag_seconds(
-    store: Store, source: SourceDefinition, now: Progress, seen: Progress
-) -> float:
+def _lag_seconds(store: Store, source: SourceDefinition, now: Progress, seen: Progress) -> float:
     oldest = read_time(store, source.progress, now, seen.transactions + 1)
     return max(0.0, time.time() - oldest) if oldest else 0.0
 

@@ -11,14 +11,18 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from belvedere.connections import connect
 from belvedere.database import Database
 from belvedere.epochs.local import LocalRunner
+from belvedere.errors import SourceUnreachable
+from belvedere.sources.base import Question
 from belvedere.sources.servers import Address, Server
 from belvedere.waiting import wait_until
 from tests.sources.test_views import RUN, create_source, to_mariadb, to_postgres
@@ -183,3 +187,25 @@ def test_two_relations_of_one_server(place: Place, algorithm: str) -> None:
             db.catch_up(timeout=PATIENCE)
             right = "SELECT s.id, s.amount, n.label FROM safe s JOIN labels n USING (id) ORDER BY 1"
             assert shown(db) == connection.execute(right.encode()).fetchall()
+
+
+@pytest.mark.spark
+def test_many_values_are_asked_in_tasks_of_spark(place: Place) -> None:
+    """And an error of the source arrives as what it is, not as one of Spark."""
+    db, shop, crm = place
+    db._runner = runner = db._spark_runner()
+    db.sql(ALONE.format("asof").replace("shop.labels n", "crm.cellar n").replace("label", "amount"))
+    db.catch_up(timeout=PATIENCE)
+    with to_mariadb(crm) as other, other.cursor() as cursor:
+        cursor.execute("INSERT INTO cellar SELECT seq + 100, 7 FROM seq_1_to_25000")
+    with to_postgres(shop) as connection:
+        connection.execute("INSERT INTO safe SELECT i + 100, 3 FROM generate_series(1, 25000) i")
+    db.catch_up(timeout=PATIENCE * 4)
+    assert len(shown(db)) == 25_000 + OWNERS
+    assert shown(db) == recomputed(shop, crm)
+    assert runner.spark.sparkContext.statusTracker().getJobIdsForGroup("belvedere-asking")
+    right = db.state().source("crm")
+    cellar = db.connections.of(right).describe("cellar")
+    wrong = replace(right, options={**right.options, "port": "1"})
+    with pytest.raises(SourceUnreachable, match="does not answer"):
+        runner.ask(connect, wrong, [Question(cellar, ("amount",))])

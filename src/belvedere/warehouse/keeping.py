@@ -8,8 +8,9 @@ table.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any, TypeAlias
 
 from belvedere.capture.condition import FOLLOWING, Condition
@@ -18,7 +19,7 @@ from belvedere.catalog import layout
 from belvedere.catalog.definitions import TableDefinition
 from belvedere.catalog.source_definition import SourceDefinition
 from belvedere.catalog.state import CatalogState, read_state
-from belvedere.sources.base import Source
+from belvedere.sources.base import Answer, Question, Source
 from belvedere.stores.base import Store
 from belvedere.warehouse.manager import Manager
 
@@ -27,6 +28,8 @@ _NOTE_EVERY = 1.0  # seconds between two notes that all is well
 
 # opens a source that is followed for one table
 OpenFor: TypeAlias = Callable[[SourceDefinition, TableDefinition], Source]
+# asks in other processes
+AskSource: TypeAlias = Callable[[SourceDefinition, Sequence[Question]], Sequence[Answer]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +63,16 @@ def sources_of(state: CatalogState, table: TableDefinition) -> dict[str, SourceD
 
 class Keeping(Worker):
     def __init__(
-        self, store: Store, table: TableDefinition, open_for: OpenFor, holds: Callable[[], bool]
+        self,
+        store: Store,
+        table: TableDefinition,
+        open_for: OpenFor,
+        holds: Callable[[], bool],
+        ask_far: AskSource | None = None,
     ) -> None:
         assert table.joined is not None
         super().__init__(store, f"view {table.joined.view}", holds)
-        self._table, self._open_for = table, open_for
+        self._table, self._open_for, self._ask_far = table, open_for, ask_far
         self._manager: Manager | None = None
         self._said = 0.0
 
@@ -72,7 +80,9 @@ class Keeping(Worker):
         if self._manager is None:
             found = sources_of(self._store.catalog.read(read_state), self._table)
             opened = {name: self._open_for(source, self._table) for name, source in found.items()}
-            self._manager = Manager(self._store, self._table, opened, self.ending)
+            ask = self._ask_far
+            far = {} if ask is None else {n: partial(ask, source) for n, source in found.items()}
+            self._manager = Manager(self._store, self._table, opened, self.ending, far=far)
         self._manager.step(POLL)
         self._note(LOADING if self._manager.is_loading else FOLLOWING)
 

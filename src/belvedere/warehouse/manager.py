@@ -16,7 +16,7 @@ import threading
 import time
 import uuid
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 
@@ -27,12 +27,20 @@ from belvedere.stores.base import Operations, Store
 from belvedere.warehouse.covered import Covered, Ledger
 from belvedere.warehouse.definition import from_text, machine_of
 from belvedere.warehouse.evaluation import Wanted
-from belvedere.warehouse.exchange import Asked, found_in, questions, transaction_of
+from belvedere.warehouse.exchange import (
+    CHUNK,
+    Asked,
+    AskFar,
+    found_in,
+    is_far,
+    questions,
+    transaction_of,
+)
 from belvedere.warehouse.kept import Stored
 from belvedere.warehouse.loading import Load, note_loaded, read_load, write_load
 from belvedere.warehouse.machine import Apply, Transaction
 from belvedere.warehouse.net import net
-from belvedere.warehouse.processor import Processor, Subquery, Todo
+from belvedere.warehouse.processor import Found, Processor, Subquery, Todo
 
 QUIET_SECONDS = 0.25  # between two writes that only move positions
 _TOGETHER = 100  # subqueries that are asked at once
@@ -48,8 +56,12 @@ class Manager:
         sources: Mapping[str, Source],
         stop: threading.Event,
         now: Callable[[], float] = time.monotonic,
+        far: Mapping[str, AskFar] | None = None,
+        chunk: int = CHUNK,
     ) -> None:
+        """`far` asks a source for many values at once, more than one `chunk`."""
         assert table.joined is not None
+        self._far, self._chunk = far or {}, chunk
         self._store, self._table, self._sources, self._now = store, table, sources, now
         self._joined = table.joined
         self._ending = stop
@@ -198,15 +210,7 @@ class Manager:
         chosen = [subquery for subquery in self._todo if subquery.source == name][:_TOGETHER]
         for subquery in chosen:
             self._todo.remove(subquery)
-        asked = [self._questions(subquery) for subquery in chosen]
-        source = self._sources[name]
-        answer = source.ask([question for each in asked for _, question in each])
-        tables = iter(answer.tables)
-        parts = [replace(answer, tables=tuple(islice(tables, len(each)))) for each in asked]
-        found = [
-            found_in(self._shape, each, part, source.shows)
-            for each, part in zip(asked, parts, strict=True)
-        ]
+        found = self._answers(name, [self._questions(subquery) for subquery in chosen])
         self.asked += len(chosen)
         for subquery, one in zip(chosen, found, strict=True):
             todo = self._heard.answered(subquery, one)
@@ -214,11 +218,25 @@ class Manager:
             self.asked_again += len(again)
             self._do(todo)
 
+    def _answers(self, name: str, asked: Sequence[Sequence[Asked]]) -> list[Found]:
+        questions, source = (
+            [question for each in asked for _, question in each],
+            self._sources[name],
+        )
+        if name in self._far and is_far(asked, self._chunk):
+            answers = iter(self._far[name](questions))
+        else:
+            answer = source.ask(questions)
+            answers = (replace(answer, tables=(tables,)) for tables in answer.tables)
+        return [
+            found_in(self._shape, each, list(islice(answers, len(each))), source) for each in asked
+        ]
+
     def _questions(self, subquery: Subquery) -> list[Asked]:
         """To ask for no row still tells what the source shows."""
         nothing = Wanted(next(iter(self._relations_of(subquery.source))), (0,), ())
         relations = dict(enumerate(self._relations))
-        return questions(self._shape, relations, subquery.wanted or [nothing])
+        return questions(self._shape, relations, subquery.wanted or [nothing], self._chunk)
 
     # ---- what is applied
 

@@ -5,7 +5,8 @@ its SELECT gives, and what the levels promise on the way.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -17,9 +18,11 @@ from belvedere.cli.tables import console
 from belvedere.database import Database
 from belvedere.epochs.local import LocalRunner
 from belvedere.errors import BelvedereError, CatalogError, Conflict, SourceError, SqlError
+from belvedere.sources.base import Answer, Question
 from belvedere.sources.registry import register
 from belvedere.types import BIGINT, STRING, Column, Schema
 from belvedere.waiting import wait_until
+from belvedere.warehouse.exchange import CHUNK
 from belvedere.warehouse.manager import Manager
 from tests.unit.capture.scripted import Changes, ScriptedSource, Server
 from tests.unit.capture.test_follower import Crash, Crashing
@@ -137,8 +140,9 @@ def test_conventional_maintenance_is_right_only_while_nothing_overlaps_and_says_
 class World:
     """Two sources and a database in memory, whose process may end before or after any write."""
 
-    def __init__(self, seed: int, algorithm: str) -> None:
-        self.chance = random.Random(seed)
+    def __init__(self, seed: int, algorithm: str, is_far: bool = False) -> None:
+        """`is_far`: more than one value is asked for by several answers, each of its own moment."""
+        self.chance, self.is_far, self.asked_far = random.Random(seed), is_far, 0
         _servers["shop"] = Server({"orders": ORDERS})
         _servers["crm"] = Server({"customers": CUSTOMERS})
         change(self.chance, 6)
@@ -155,10 +159,23 @@ class World:
         if self.manager is None:
             (table,) = self.db.state().joined()
             sources = {name: ScriptedSource(_servers[name]) for name in ("shop", "crm")}
-            self.manager = Manager(self.db.store, table, sources, Event())
+            far = {name: partial(self._ask_far, source) for name, source in sources.items()}
+            far, chunk = (far, 1) if self.is_far else ({}, CHUNK)
+            self.manager = Manager(self.db.store, table, sources, Event(), far=far, chunk=chunk)
         self.base.crash = "" if is_last else self.chance.choice(["before", "after", *[""] * 8])
         self.manager.step(0)
         self.base.crash = ""
+
+    def _ask_far(self, source: ScriptedSource, questions: Sequence[Question]) -> list[Answer]:
+        answers = []
+        for question in questions:
+            if self.chance.random() < 0.5:
+                change(self.chance, 1, hidden=0.5)
+            answers.append(source.ask([question]))
+            if self.chance.random() < 0.5:
+                source.server.show()
+        self.asked_far += 1
+        return answers
 
     def run(self) -> None:
         for _ in range(60):
@@ -201,6 +218,19 @@ def test_whoever_crashes_the_view_is_what_its_select_gives(algorithm: str) -> No
         crashes += world.crashes
         world.db.close()
     assert crashes > 6
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_values_may_be_asked_in_parts_of_several_moments(algorithm: str) -> None:
+    asked_far = 0
+    for seed in range(12):
+        world = World(seed, algorithm, is_far=True)
+        world.run()
+        world.db.catch_up(timeout=LONG)
+        assert shown(world.db) == expected(), f"seed {seed}"
+        asked_far += world.asked_far
+        world.db.close()
+    assert asked_far > 12
 
 
 def test_two_processes_do_not_keep_one_view() -> None:
