@@ -36,6 +36,8 @@ def test_levels_and_what_algorithms_reach_are_those_that_are_measured() -> None:
             found = choose(SHAPE, scenario, algorithm=algorithm, every=3)
             assert periodic is not None
             assert found.reaches == periodic[column]
+            found = choose(SHAPE, scenario, algorithm=algorithm, period=10.0)
+            assert found.reaches == spectrum.REACHES[f"{algorithm} when due"][column]
 
 
 @pytest.mark.parametrize(("level", "scenario"), list(product(LEVELS, SCENARIOS)))
@@ -72,7 +74,9 @@ def test_auto_and_nothing_said_is_asof(scenario: str) -> None:
         ),
         ({"consistency": STRONG, "algorithm": "strobe"}, "convergent for local.*'t-strobe'"),
         ({"consistency": COMPLETE, "algorithm": "c-strobe", "every": 5}, "leave `every` out"),
+        ({"consistency": COMPLETE, "period": 10.0}, "every = '10 s' is strong.*leave `every` out"),
         ({"algorithm": "t-strobe", "every": 5}, "takes no batches"),
+        ({"algorithm": "t-strobe", "period": 5.0}, "takes no batches"),
         ({"algorithm": "asof", "every": 0}, "use 1 or more"),
         ({"algorithm": "asof", "has_before": False}, "'t-strobe'"),
         ({"shape": TWICE, "algorithm": "c-strobe"}, "reads x.r0 twice.*'asof'"),

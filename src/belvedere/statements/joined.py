@@ -58,6 +58,7 @@ def create_joined_view(db: Database, view: DeclaredView, select: str) -> Choice 
         view.algorithm,
         view.every or 1,
         all(relation.has_before for relation in relations),
+        view.period,
     )
     schema = joined_schema(core.shape, relations, core.names)
     text = to_text(core.shape, relations)
@@ -65,7 +66,7 @@ def create_joined_view(db: Database, view: DeclaredView, select: str) -> Choice 
 
     def joined(progress: TableId) -> Joined:
         about = view.name, select, chosen.algorithm, chosen.every, chosen.reaches, progress
-        return Joined(*about, text, sources)
+        return Joined(*about, text, sources, chosen.period)
 
     create_joined(db.store, view.name, schema, joined)
     try:

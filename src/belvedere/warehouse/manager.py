@@ -77,6 +77,7 @@ class Manager:
         self._received: dict[str, str] = {}  # behind the last transaction of each
         self._missing: dict[str, set[str]] = {}  # global transactions that are half received
         self._written, self._busy_since = now(), 0.0
+        self._due = now() - table.joined.period  # when the last batch was
         self.asked = self.asked_again = 0
         self._take_over()
 
@@ -104,6 +105,8 @@ class Manager:
         if self._load is not None and self._load.missing:
             gid, source = self._load.missing[0]
             return f"the part of global transaction {gid} at {source}"
+        if self._processor is not None and self._processor.machine.is_held:
+            return f"its next batch, one every {self._joined.period:g} s"
         if self._processor is None or not self._processor.open_queries:
             return ""
         if not self._joined.algorithm.endswith("strobe") or self._joined.algorithm == "c-strobe":
@@ -129,6 +132,9 @@ class Manager:
                     self._take(source, event)
                 else:
                     self._do(self._heard.reached(source, event.position))
+        if self._joined.period and self._now() - self._due >= self._joined.period:
+            self._due = self._now()
+            self._do(self._heard.due())
         if self._todo:
             self._ask()
         self._note_quiet()

@@ -4,6 +4,7 @@ its SELECT gives, and what the levels promise on the way.
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -17,11 +18,13 @@ from belvedere.cli.status import kept_lines
 from belvedere.cli.tables import console
 from belvedere.database import Database
 from belvedere.epochs.local import LocalRunner
+from belvedere.epochs.settings import Settings
 from belvedere.errors import BelvedereError, CatalogError, Conflict, SourceError, SqlError
 from belvedere.sources.base import Answer, Question
 from belvedere.sources.registry import register
 from belvedere.types import BIGINT, STRING, Column, Schema
 from belvedere.waiting import wait_until
+from belvedere.warehouse.choice import PERIODIC
 from belvedere.warehouse.exchange import CHUNK
 from belvedere.warehouse.manager import Manager
 from tests.unit.capture.scripted import Changes, ScriptedSource, Server
@@ -140,7 +143,9 @@ def test_conventional_maintenance_is_right_only_while_nothing_overlaps_and_says_
 class World:
     """Two sources and a database in memory, whose process may end before or after any write."""
 
-    def __init__(self, seed: int, algorithm: str, is_far: bool = False) -> None:
+    def __init__(
+        self, seed: int, algorithm: str, is_far: bool = False, every: str = "1 transaction"
+    ) -> None:
         """`is_far`: more than one value is asked for by several answers, each of its own moment."""
         self.chance, self.is_far, self.asked_far = random.Random(seed), is_far, 0
         _servers["shop"] = Server({"orders": ORDERS})
@@ -149,7 +154,9 @@ class World:
         self.db = opened("memory:")
         for name in ("shop", "crm"):
             self.db.sql(f"CREATE SOURCE {name} TYPE kept OPTIONS (server = '{name}')")
-        self.db.sql(VIEW.format(f"algorithm = '{algorithm}'"))
+        with_every = f", every = '{every}'" if algorithm in PERIODIC else ""
+        self.db.sql(VIEW.format(f"algorithm = '{algorithm}'{with_every}"))
+        self.clock = 0.0
         self.base = Crashing(self.db.store.base)
         self.db.store.base = self.base  # passes on all but writes
         self.manager: Manager | None = None
@@ -161,7 +168,9 @@ class World:
             sources = {name: ScriptedSource(_servers[name]) for name in ("shop", "crm")}
             far = {name: partial(self._ask_far, source) for name, source in sources.items()}
             far, chunk = (far, 1) if self.is_far else ({}, CHUNK)
-            self.manager = Manager(self.db.store, table, sources, Event(), far=far, chunk=chunk)
+            self.manager = Manager(
+                self.db.store, table, sources, Event(), lambda: self.clock, far, chunk
+            )
         self.base.crash = "" if is_last else self.chance.choice(["before", "after", *[""] * 8])
         self.manager.step(0)
         self.base.crash = ""
@@ -176,6 +185,10 @@ class World:
                 source.server.show()
         self.asked_far += 1
         return answers
+
+    def bring_up(self) -> None:
+        """What is kept, into the view; no source is asked for its position."""
+        self.db._bring_up(Settings(), LONG, math.inf, False)
 
     def run(self) -> None:
         for _ in range(60):
@@ -192,6 +205,7 @@ class World:
             self.step(is_last=True)
 
     def _something(self) -> None:
+        self.clock += 1.0
         if self.chance.random() < 0.4:
             change(self.chance, 1, hidden=0.5)
         for server in _servers.values():
@@ -231,6 +245,35 @@ def test_values_may_be_asked_in_parts_of_several_moments(algorithm: str) -> None
         asked_far += world.asked_far
         world.db.close()
     assert asked_far > 12
+
+
+@pytest.mark.parametrize("algorithm", ["asof", "c-strobe"])
+def test_batches_of_a_time_wait_for_it_and_show_all_that_has_come(algorithm: str) -> None:
+    world = World(1, algorithm, every="10 s")
+    world.step(is_last=True)
+    assert world.manager is not None
+    change(world.chance, 1)  # the first is not held
+    for server in _servers.values():
+        server.deliver()
+    steps(world.manager, 20)
+    world.bring_up()
+    for _ in range(3):
+        before = shown(world.db)
+        for _ in range(4):
+            change(world.chance, 2)
+            for server in _servers.values():
+                server.show()
+                server.deliver()
+            steps(world.manager, 5)
+            world.bring_up()
+            assert shown(world.db) == before
+        assert world.manager.waits == "its next batch, one every 10 s"
+        world.clock += 10.0
+        steps(world.manager, 20)
+        world.bring_up()
+        assert shown(world.db) == expected()
+        assert world.manager.waits == ""
+    world.db.close()
 
 
 def test_two_processes_do_not_keep_one_view() -> None:
@@ -309,6 +352,9 @@ def test_a_session_reads_what_was_written_at_a_source(db: Database) -> None:
         (VIEW.format("algorithm = 'conventional', consistency = 'weak'"), "conventional diverges"),
         (VIEW.format("algorithm = 'g-strobe', every = 3"), "leave `every` out"),
         (VIEW.format("algorithm = 'asof', every = 'often'"), "every = '100 transactions'"),
+        (VIEW.format("algorithm = 'asof', every = '0 s'"), "or '10 s'"),
+        (VIEW.format("algorithm = 'g-strobe', every = '2 minutes'"), "takes no batches"),
+        (VIEW.format("every = '5 s', consistency = 'complete'"), "leave `every` out"),
         (VIEW.format("algorithm = 'strobe', consistency = 'strong'"), "use 't-strobe'"),
         (
             "CREATE MATERIALIZED VIEW w WITH (algorithm = 'asof') AS SELECT o.id FROM shop.orders o"
