@@ -33,8 +33,8 @@ How the code is laid out, in the order in which data flows:
     consistency/  the judge of histories; imports nothing of the engine
     cost/         what a view would cost
     database.py, table.py, view.py, result.py, prepared.py, preview.py, status.py, table_status.py,
-    source_status.py, kept_status.py, connections.py, inspection.py, salvage.py, backups.py,
-    recording.py, feed.py,
+    source_status.py, kept_status.py, connections.py, base_checks.py, inspection.py, salvage.py,
+    backups.py, recording.py, feed.py,
     data_source.py, transaction.py, collected.py, session.py
                   what users hold in their hands
     cli/, bench/  the command line, the benchmark

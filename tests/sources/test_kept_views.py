@@ -50,7 +50,7 @@ def place(tmp_path: Path, postgres_server: Server, mariadb_server: Server) -> It
     with to_postgres(shop) as connection:
         connection.execute("DROP TABLE IF EXISTS safe, labels, belvedere_transactions")
         connection.execute("CREATE TABLE safe (id bigint PRIMARY KEY, amount bigint)")
-        connection.execute("CREATE TABLE labels (id bigint PRIMARY KEY, label bigint)")
+        connection.execute("CREATE TABLE labels (id int PRIMARY KEY, label bigint)")
         connection.execute(f"INSERT INTO safe SELECT i, {EACH} FROM generate_series(1, {OWNERS}) i")
         connection.execute(PARTS.encode())
     with to_mariadb(crm) as other, other.cursor() as cursor:

@@ -55,12 +55,15 @@ def test_a_level_alone_chooses_what_reaches_it(level: str, scenario: str) -> Non
 )
 def test_strong_is_the_papers_algorithm(level: str, scenario: str, algorithm: str) -> None:
     assert choose(SHAPE, scenario, level).algorithm == algorithm
+    assert choose(SHAPE, scenario, level, "auto").algorithm == algorithm
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_auto_and_nothing_said_is_asof(scenario: str) -> None:
     assert choose(SHAPE, scenario).algorithm == "asof"
-    assert choose(SHAPE, scenario, STRONG, "auto").algorithm == "asof"
+    assert choose(SHAPE, scenario, algorithm="auto").algorithm == "asof"
+    assert choose(SHAPE, scenario, STRONG, "auto", every=3).algorithm == "asof"
+    assert choose(TWICE, scenario, STRONG, "auto").algorithm == "asof"
 
 
 @pytest.mark.parametrize(

@@ -90,6 +90,16 @@ def test_values_are_asked_in_chunks_and_every_column_that_travels_is() -> None:
     assert values == [str(n) for n in range(25)]
 
 
+def test_numbers_that_a_column_cannot_have_are_not_asked_for() -> None:
+    schema = Schema((Column("id", parse_type("INT"), False),), ("id",))
+    shape = Shape((Member("small", "shop", ("id",), (0,)),), (), ((0, 0),))
+    numbers = [-(1 << 31) - 1, -(1 << 31), 7, (1 << 31) - 1, 1 << 31, 1 << 62]
+    wanted = [Wanted(0, (0,), tuple((n,) for n in numbers))]
+    [(_, question)] = questions(shape, {0: Relation("small", schema)}, wanted)
+    assert question.keys is not None
+    assert question.keys["id"].to_pylist() == numbers[1:4]
+
+
 def test_all_rows_and_no_row_are_questions_too() -> None:
     [(_, everything)] = questions(SHAPE, {0: ORDERS}, [Wanted(0)])
     assert everything.keys is None

@@ -18,6 +18,7 @@ from belvedere.catalog.joined import (
     end_drop_joined,
     joined_name,
 )
+from belvedere.catalog.source_definition import SourceDefinition
 from belvedere.catalog.sources import check_follows
 from belvedere.catalog.state import CatalogState
 from belvedere.catalog.views import create_view, drop_view
@@ -27,7 +28,7 @@ from belvedere.sources.base import Relation
 from belvedere.sql.declaration import DeclaredView
 from belvedere.sql.dialect import parse, sql_of
 from belvedere.stores.base import TableId
-from belvedere.warehouse.choice import COMPLETE, GLOBAL, LOCAL, STRONG, Choice, choose
+from belvedere.warehouse.choice import COMPLETE, GLOBAL, LOCAL, SINGLE, STRONG, Choice, choose
 from belvedere.warehouse.definition import joined_schema, to_text
 from belvedere.warehouse.keeping import sources_of
 from belvedere.warehouse.loading import PARTS
@@ -102,14 +103,26 @@ def _relation(db: Database, found: list[Relation], table: exp.Table) -> tuple[st
 
 
 def _scenario(db: Database, shape: Shape) -> str:
-    """Transactions are global if two sources have the table that says which belong together."""
-    state = db.state()
-    told = [
-        name
-        for name in (shape.sources if len(shape.sources) > 1 else ())
-        if PARTS in db.connections.of(state.source(name)).relations()
-    ]
+    """What the sources say of their transactions. Where they say nothing, these are global if two
+    sources have the table that tells which of them belong together.
+    """
+    sources = [db.state().source(name) for name in shape.sources]
+    if {source.transactions for source in sources} == {SINGLE}:
+        return SINGLE
+    told = [s for s in sources if len(sources) > 1 and _may_be_global(db, s)]
     return GLOBAL if len(told) > 1 else LOCAL
+
+
+def _may_be_global(db: Database, source: SourceDefinition) -> bool:
+    if source.transactions not in ("", GLOBAL):
+        return False
+    has_table = PARTS in db.connections.of(source).relations()
+    if source.transactions == GLOBAL and not has_table:
+        raise SourceError(
+            f"source {source.name} says transactions = 'global', and has no table {PARTS}: create"
+            " it there, with columns gid (the key) and sources"
+        )
+    return has_table
 
 
 def check_not_joined(state: CatalogState, view: str) -> None:

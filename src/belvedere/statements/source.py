@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from belvedere.catalog.definitions import Followed, TableDefinition
-from belvedere.catalog.source_definition import SecretPlace, SourceDefinition
+from belvedere.catalog.source_definition import TRANSACTIONS, SecretPlace, SourceDefinition
 from belvedere.catalog.sources import (
     ask_reload,
     begin_drop_source,
@@ -31,6 +31,7 @@ from belvedere.sql.dialect import Token, TokenType, parse
 from belvedere.sql.names import check_names, quoted
 from belvedere.sql.parameters import Parameters
 from belvedere.sql.query import relations
+from belvedere.warehouse.choice import LOCAL, SCENARIOS
 
 if TYPE_CHECKING:
     from belvedere.database import Database
@@ -84,6 +85,8 @@ def _create(db: Database, words: _Words) -> Message:
     words.end()
     if exists and name.lower() in db.state().sources:
         return Message(f"source {name} exists already")
+    if (said := options.get(TRANSACTIONS, LOCAL)) not in SCENARIOS:
+        raise SqlError(f"{TRANSACTIONS} = '{said}' is not known: use one of {', '.join(SCENARIOS)}")
     _try(SourceDefinition(0, name, kind, options, secrets, 0))
     if not create_source(db.store, name, kind, options, secrets, exists):
         return Message(f"source {name} exists already")

@@ -59,9 +59,9 @@ def choose(
 ) -> Choice:
     """Raises SqlError for what does not fit, with the reason and the way out.
 
-    `auto` is what does with the fewest conditions: no keys, no quiet moment. `has_before`: the
-    sources tell whole rows before changes. A `period` is the time between batches, in seconds, and
-    stands for `every`.
+    `auto` with a level is what asks least and reaches it, without one what does with the fewest
+    conditions: no keys, no quiet moment. `has_before`: the sources tell whole rows before changes.
+    A `period` is the time between batches, in seconds, and stands for `every`.
     """
     every = WHEN_DUE if period else every
     if not period and every < 1:
@@ -69,8 +69,8 @@ def choose(
     _check_word("consistency", consistency, LEVELS)
     _check_word("algorithm", algorithm, (*REACHES, AUTO))
     column = SCENARIOS.index(scenario)
-    named = algorithm or _default(consistency, column, every)
-    chosen = "asof" if named == AUTO else named
+    is_left_to_us = algorithm in (None, AUTO)
+    chosen = _least(shape, consistency, column, every) if is_left_to_us else str(algorithm)
     _check_fits(shape, chosen, every, has_before)
     reached = _reached(chosen, column, every)
     if consistency is not None and _is_below(reached, consistency):
@@ -84,10 +84,17 @@ def _check_word(option: str, word: str | None, known: tuple[str, ...]) -> None:
         raise SqlError(f"{option} = '{word}' is not known: use one of {', '.join(known)}")
 
 
-def _default(consistency: str | None, column: int, every: int) -> str:
-    if consistency is None or every != 1:
-        return AUTO
-    return _CHOSEN[consistency][column] or AUTO
+def _least(shape: Shape, consistency: str | None, column: int, every: int) -> str:
+    """What asks least and reaches the level; `asof` if no level is wanted, or nothing else fits."""
+    if consistency is None or every != 1 or not shape.has_keys or _twice(shape):
+        return "asof"
+    return _CHOSEN[consistency][column] or "asof"
+
+
+def _twice(shape: Shape) -> list[tuple[str, str]]:
+    """Relations that are read more than once."""
+    relations = [(m.source, m.name) for m in shape.members]
+    return [name for n, name in enumerate(relations) if name in relations[:n]]
 
 
 def _reached(algorithm: str, column: int, every: int) -> str:
@@ -111,8 +118,7 @@ def _check_fits(shape: Shape, algorithm: str, every: int, has_before: bool) -> N
             f"{algorithm} needs rows as they were before a change, and a source of this view tells"
             " only their keys: use algorithm = 't-strobe', or have the source log whole rows"
         )
-    relations = [(m.source, m.name) for m in shape.members]
-    twice = [name for n, name in enumerate(relations) if name in relations[:n]]
+    twice = _twice(shape)
     if twice and algorithm in NEED_DIFFERENT_RELATIONS:
         raise SqlError(
             f"{algorithm} cannot maintain a view that reads {'.'.join(twice[0])} twice: use"

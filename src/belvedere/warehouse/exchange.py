@@ -23,7 +23,7 @@ from belvedere.sources.base import (
 from belvedere.warehouse.evaluation import Wanted
 from belvedere.warehouse.machine import DELETE, INSERT, Transaction, Update
 from belvedere.warehouse.processor import Found
-from belvedere.warehouse.rows import Member, Row, Shape, chunks
+from belvedere.warehouse.rows import Key, Member, Row, Shape, chunks
 
 CHUNK = 10_000  # values in one question
 
@@ -85,7 +85,7 @@ def questions(
             found.append((one.member, Question(relation, member.columns)))
             continue
         fields = [relation.schema.arrow.field(member.columns[c]) for c in one.columns]
-        for chunk in chunks(one.values, size):
+        for chunk in chunks([v for v in one.values if _fit(v, fields)], size):
             arrays = [
                 pa.array([value[n] for value in chunk], field.type)
                 for n, field in enumerate(fields)
@@ -93,6 +93,14 @@ def questions(
             keys = pa.Table.from_arrays(arrays, names=[field.name for field in fields])
             found.append((one.member, Question(relation, member.columns, keys)))
     return found
+
+
+def _fit(values: Key, fields: Sequence[pa.Field]) -> bool:
+    """Whether columns can have such values: a BIGINT is joined with an INT."""
+    return all(
+        not pa.types.is_int32(field.type) or -(1 << 31) <= value < 1 << 31
+        for value, field in zip(values, fields, strict=True)
+    )
 
 
 def is_far(asked: Iterable[Sequence[Asked]], size: int = CHUNK) -> bool:

@@ -24,6 +24,7 @@ from belvedere.catalog.definitions import TableDefinition
 from belvedere.errors import SourceError
 from belvedere.sources.base import Monitor, Relation, Source, SourceTransaction, Stopped
 from belvedere.stores.base import Operations, Store
+from belvedere.warehouse.choice import STRONG
 from belvedere.warehouse.covered import Covered, Ledger
 from belvedere.warehouse.definition import from_text, machine_of
 from belvedere.warehouse.evaluation import Wanted
@@ -186,6 +187,7 @@ class Manager:
 
     def _take(self, source: str, told: SourceTransaction) -> None:
         transaction = self._news(source, transaction_of(self._shape, source, told))
+        self._check_single(source, transaction)
         self._received[source] = transaction.position
         if transaction.parts and self._joined.algorithm not in ("strobe", "t-strobe"):
             missing = self._missing.setdefault(transaction.gid, set(transaction.parts))
@@ -195,6 +197,17 @@ class Manager:
         if not self._heard.open_queries:
             self._busy_since = self._now()
         self._do(self._heard.received(transaction))
+
+    def _check_single(self, source: str, transaction: Transaction) -> None:
+        """Strobe was called strong as its sources promise single updates."""
+        is_promised = self._joined.algorithm == "strobe" and self._joined.reaches == STRONG
+        if is_promised and len(transaction.updates) > 1:
+            raise SourceError(
+                f"source {source} says transactions = 'single', and one of them has changed"
+                f" {len(transaction.updates)} rows (an UPDATE is a row that goes and one that"
+                f" comes), of which view {self._joined.view} could show a part. Drop the view, and"
+                " create it with algorithm = 't-strobe'"
+            )
 
     def _news(self, source: str, transaction: Transaction) -> Transaction:
         """Without what the view has already, as it was loaded with it."""

@@ -332,6 +332,53 @@ def test_a_truncated_relation_stops_the_view_with_the_way_out(db: Database) -> N
     assert shown(db) == expected()
 
 
+def test_sources_say_what_their_transactions_are_and_are_held_to_it(db: Database) -> None:
+    with pytest.raises(SqlError, match="use one of single, local, global"):
+        db.sql("CREATE SOURCE x TYPE kept OPTIONS (server = 'shop', transactions = 'small')")
+    for name in ("shop", "crm"):
+        db.sql(f"DROP SOURCE {name}")
+        text = (
+            f"CREATE SOURCE {name} TYPE kept OPTIONS (server = '{name}', transactions = 'single')"
+        )
+        db.sql(text)
+        assert str(db.sql(f"SHOW CREATE SOURCE {name}")) == text
+    assert "strobe keeps it strong" in str(
+        db.sql(VIEW.format("algorithm = 'auto', consistency = 'strong'"))
+    )
+    db.catch_up(timeout=LONG)
+    _servers["shop"].commit({"orders": {90: {"id": 90, "customer": 0, "amount": 99}}})
+    _servers["crm"].commit({"customers": {0: None}})
+    _servers["crm"].commit({"customers": {0: {"id": 0, "name": "z"}}})
+    db.catch_up(timeout=LONG)
+    assert shown(db) == expected()
+    before = shown(db)
+    _servers["crm"].commit({"customers": {0: {"id": 0, "name": "y"}}})
+    with pytest.raises(SourceError, match=r"crm says transactions = 'single', .* changed 2 rows"):
+        db.catch_up(timeout=LONG)
+    assert shown(db) == before
+    db.sql("DROP MATERIALIZED VIEW w")
+
+
+def test_a_source_with_global_transactions_needs_the_table_that_names_them(db: Database) -> None:
+    for name in ("shop", "crm"):
+        db.sql(f"DROP SOURCE {name}")
+        db.sql(
+            f"CREATE SOURCE {name} TYPE kept OPTIONS (server = '{name}', transactions = 'global')"
+        )
+    with pytest.raises(SourceError, match="no table belvedere_transactions"):
+        db.sql(VIEW.format("algorithm = 'auto'"))
+    for name in ("shop", "crm"):
+        _servers[name].schemas["belvedere_transactions"] = GIDS
+        _servers[name].rows["belvedere_transactions"] = {}
+    assert "g-strobe keeps it strong" in str(db.sql(VIEW.format("algorithm = 'g-strobe'")))
+    with pytest.raises(SqlError, match="t-strobe is weak for global transactions"):
+        db.sql(
+            VIEW.replace("VIEW w", "VIEW z").format(
+                "algorithm = 't-strobe', consistency = 'strong'"
+            )
+        )
+
+
 def test_a_session_reads_what_was_written_at_a_source(db: Database) -> None:
     db.sql(VIEW.format("algorithm = 'asof'"))
     pipeline = db.start()
