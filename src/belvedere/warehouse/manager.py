@@ -22,7 +22,7 @@ from itertools import islice
 
 from belvedere.catalog.definitions import TableDefinition
 from belvedere.errors import SourceError
-from belvedere.sources.base import Monitor, Relation, Source, SourceTransaction, Stopped
+from belvedere.sources.base import Lag, Monitor, Relation, Source, SourceTransaction, Stopped
 from belvedere.stores.base import Operations, Store
 from belvedere.warehouse.choice import STRONG
 from belvedere.warehouse.covered import Covered, Ledger
@@ -76,6 +76,8 @@ class Manager:
         self._todo: deque[Subquery] = deque()
         self._reached: dict[str, str] = {}
         self._received: dict[str, str] = {}  # behind the last transaction of each
+        # per source, position and time of what was received and is not written
+        self._behind: dict[str, deque[tuple[str, float]]] = {name: deque() for name in sources}
         self._missing: dict[str, set[str]] = {}  # global transactions that are half received
         self._written, self._busy_since = now(), 0.0
         self._due = now() - table.joined.period  # when the last batch was
@@ -99,6 +101,10 @@ class Manager:
         return not self._ledger.covered.positions
 
     @property
+    def sources(self) -> tuple[str, ...]:
+        return tuple(self._sources)
+
+    @property
     def waits(self) -> str:
         """What the next rows wait for; "" if everything that came is applied."""
         for gid, missing in self._missing.items():
@@ -114,6 +120,17 @@ class Manager:
             return "answers of sources"
         seconds = max(0.0, self._now() - self._busy_since)
         return f"a quiet moment, for {seconds:.0f} s"
+
+    def behind(self, source: str) -> tuple[int, float]:
+        """How many transactions are received and not in the view, and when the first of them was
+        committed.
+        """
+        waiting = self._behind[source]
+        return len(waiting), waiting[0][1] if waiting else 0.0
+
+    def lag(self, source: str) -> Lag:
+        """What the source has that was not read, and what it keeps for us."""
+        return self._sources[source].lag(self._reached[source])
 
     def step(self, timeout: float) -> None:
         """Take what comes within so many seconds, and ask what is to be asked."""
@@ -189,6 +206,7 @@ class Manager:
         transaction = self._news(source, transaction_of(self._shape, source, told))
         self._check_single(source, transaction)
         self._received[source] = transaction.position
+        self._behind[source].append((transaction.position, told.time))
         if transaction.parts and self._joined.algorithm not in ("strobe", "t-strobe"):
             missing = self._missing.setdefault(transaction.gid, set(transaction.parts))
             missing.discard(source)
@@ -300,9 +318,16 @@ class Manager:
     def _write(self, operations: list[Operations], covered: Covered) -> None:
         self._ledger.write(operations, covered)
         self._written = self._now()
+        for source, waiting in self._behind.items():
+            while waiting and self._has_written(source, waiting[0][0]):
+                waiting.popleft()
         for source, monitor in self._monitors.items():
             if source in covered.positions:
                 monitor.confirm(covered.positions[source])
+
+    def _has_written(self, source: str, position: str) -> bool:
+        written = self._ledger.covered.positions.get(source)
+        return written is not None and self._covers(source, written, position)
 
     def _note_quiet(self) -> None:
         """So that others see how far we are, and sources need not keep what we have."""

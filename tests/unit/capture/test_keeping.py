@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 import random
+import time
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -20,8 +21,9 @@ from belvedere.database import Database
 from belvedere.epochs.local import LocalRunner
 from belvedere.epochs.settings import Settings
 from belvedere.errors import BelvedereError, CatalogError, Conflict, SourceError, SqlError
-from belvedere.sources.base import Answer, Question
+from belvedere.sources.base import Answer, Part, Question
 from belvedere.sources.registry import register
+from belvedere.status import ViewInfo, prometheus
 from belvedere.types import BIGINT, STRING, Column, Schema
 from belvedere.waiting import wait_until
 from belvedere.warehouse.choice import PERIODIC
@@ -377,6 +379,44 @@ def test_a_source_with_global_transactions_needs_the_table_that_names_them(db: D
                 "algorithm = 't-strobe', consistency = 'strong'"
             )
         )
+
+
+@pytest.mark.parametrize("algorithm", ["g-strobe", "c-strobe", "asof"])
+def test_a_missing_part_of_a_global_transaction_is_named_and_waited_for(
+    db: Database, algorithm: str
+) -> None:
+    for server in _servers.values():
+        server.schemas["belvedere_transactions"] = GIDS
+        server.rows["belvedere_transactions"] = {}
+    db.sql(VIEW.format(f"algorithm = '{algorithm}'"))
+    db.catch_up(timeout=LONG)
+    before, part = shown(db), Part("move-7", ("shop", "crm"))
+    pipeline = db.start()
+    changes: Changes = {"orders": {50: {"id": 50, "customer": 50, "amount": 50}}}
+    first = _servers["shop"].commit(changes, part=part)
+    for number in range(51, 54):  # others wait behind it
+        _servers["shop"].commit({"orders": {number: {"id": number, "customer": 50, "amount": 60}}})
+    _servers["shop"].deliver()
+
+    def waits() -> ViewInfo | None:
+        (view,) = db.status().views
+        return view if any(lag.lag_transactions == 4 for lag in view.lags) else None
+
+    view = wait_until(waits, LONG)
+    assert view is not None
+    assert view.waits == "the part of global transaction move-7 at crm"
+    (lag,) = (lag for lag in view.lags if lag.source == "shop")
+    assert time.time() - lag.lag_seconds >= 1000.0 + first.number
+    assert "view_source_lag_transactions" in prometheus(db.status())
+    (line, *lines) = map(str, kept_lines((view,)))
+    assert line.endswith("waits for the part of global transaction move-7 at crm")
+    assert any("shop is 4 transactions ahead, the oldest" in line for line in lines)
+    assert shown(db) == before
+    _servers["crm"].commit({"customers": {50: {"id": 50, "name": "fifty"}}}, part=part)
+    with db.session(LONG) as mine:
+        mine.wrote()
+        assert shown(mine) == expected()
+    pipeline.stop()
 
 
 def test_a_session_reads_what_was_written_at_a_source(db: Database) -> None:
