@@ -86,6 +86,10 @@ class Manager:
 
     def _take_over(self) -> None:
         """Who has kept the view before conflicts at its next write."""
+        if self._covered.again:
+            for source in self._sources.values():
+                source.remove()
+            self._covered = Covered()
         self._covered = replace(self._covered, incarnation=uuid.uuid4().hex)
         self._write([], self._covered)
 
