@@ -6,6 +6,7 @@ the view          an ordinary view over this table, so readers, feeds and sinks 
 
 from __future__ import annotations
 
+from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -155,15 +156,13 @@ def drop_joined(db: Database, view: str) -> str:
 
 
 def _forget(db: Database, table: TableDefinition, name: str) -> str:
-    """Have a server forget the view; it may be gone for ever."""
-    source = open_for(db.state().source(name), table)
+    """Have a server forget the view; it may be gone for ever, or its password may be."""
     try:
-        source.remove()
+        with closing(open_for(db.state().source(name), table)) as source:
+            source.remove()
     except SourceError as error:
         return (
             f"; source {name} was not told, and may keep its log for this view (what is named"
             f" ..._{table.id} there): {error}"
         )
-    finally:
-        source.close()
     return ""

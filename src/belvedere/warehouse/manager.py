@@ -21,7 +21,7 @@ from dataclasses import replace
 from itertools import islice
 
 from belvedere.catalog.definitions import TableDefinition
-from belvedere.errors import SourceError
+from belvedere.errors import SourceError, SourceLost, SourceUnreachable
 from belvedere.sources.base import Lag, Monitor, Relation, Source, SourceTransaction, Stopped
 from belvedere.stores.base import Operations, Store
 from belvedere.warehouse.choice import STRONG
@@ -174,10 +174,24 @@ class Manager:
         positions = dict(self._covered.positions)
         for name, source in self._sources.items():
             relations = list(dict.fromkeys(self._relations_of(name).values()))
-            prepared = source.prepare(relations)
+            prepared = self._prepare(name, source, relations)
             start = positions.setdefault(name, prepared)
             self._monitors[name] = source.follow(relations, start)
         self._reached = positions
+
+    def _prepare(self, name: str, source: Source, relations: Sequence[Relation]) -> str:
+        try:
+            return source.prepare(relations)
+        except (SourceUnreachable, SourceLost):
+            raise
+        except SourceError as error:
+            altered = [r.name for r in relations if source.describe(r.name).schema != r.schema]
+            if not altered:
+                raise
+            raise SourceError(
+                f"{name}.{altered[0]} has other columns now. Drop view {self._joined.view} and"
+                " create it again"
+            ) from error
 
     def _relations_of(self, source: str) -> dict[int, Relation]:
         members = enumerate(self._shape.members)

@@ -85,6 +85,8 @@ def test_a_view_over_a_source_and_a_table_of_ours(db: Database) -> None:
     db.sql(VIEW)
     with pytest.raises(ViewNotReady, match="still being copied"):
         db.sql("SELECT * FROM b.accounts")
+    with pytest.raises(CatalogError, match="write to it there"):
+        db.sql("INSERT INTO b.accounts VALUES (9, 9)")
     db.catch_up(timeout=LONG)
     assert amounts(db) == {1: 10, 2: 20}
     _servers["b"].commit({"accounts": {1: None, 3: account(3, 30)}})

@@ -353,6 +353,31 @@ def test_a_truncated_relation_stops_the_view_with_the_way_out(db: Database) -> N
     assert shown(db) == expected()
 
 
+def test_an_altered_relation_stops_the_view_with_the_way_out(db: Database) -> None:
+    db.sql(VIEW.format("algorithm = 'asof'"))
+    db.catch_up(timeout=LONG)
+    columns = (*ORDERS.columns, Column("more", BIGINT))
+    _servers["shop"].schemas["orders"] = Schema(columns, ("id",))
+    _servers["crm"].commit({"customers": {0: {"id": 0, "name": "x"}}})
+    with pytest.raises(SourceError, match=r"shop.orders has other columns now. Drop view w and"):
+        db.catch_up(timeout=LONG)
+    db.sql("DROP MATERIALIZED VIEW w")
+
+
+def test_a_view_is_dropped_also_when_a_password_is_gone(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OF_TEST", "x")
+    db.sql("DROP SOURCE crm")
+    db.sql("CREATE SOURCE crm TYPE kept OPTIONS (server = 'crm', password = env('OF_TEST'))")
+    db.sql(VIEW.format("algorithm = 'asof'"))
+    monkeypatch.delenv("OF_TEST")
+    said = str(db.sql("DROP MATERIALIZED VIEW w"))
+    assert "source crm was not told" in said
+    assert "OF_TEST" in said
+    assert not db.state().tables
+
+
 def test_sources_say_what_their_transactions_are_and_are_held_to_it(db: Database) -> None:
     with pytest.raises(SqlError, match="use one of single, local, global"):
         db.sql("CREATE SOURCE x TYPE kept OPTIONS (server = 'shop', transactions = 'small')")
