@@ -40,6 +40,7 @@ def with_algorithms(
 ) -> tuple[ViewInfo, ...]:
     if not state.joined():
         return views
+    from belvedere.capture.condition import LOST
     from belvedere.warehouse.keeping import read_notes
 
     notes = read_notes(store)
@@ -53,7 +54,8 @@ def with_algorithms(
         about = replace(view, algorithm=joined.algorithm, given=joined.given(view.given))
         if note is not None:
             about = replace(about, waits=note.waits, asked=note.asked, asked_again=note.again)
-            about = replace(about, advice=note.message or view.advice)
+            again = ". ALTER SOURCE ... RELOAD loads the view again" if note.state == LOST else ""
+            about = replace(about, advice=f"{note.message}{again}" or view.advice)
             about = replace(about, lags=tuple(map(KeptLag.of, note.behind)))
         found.append(about)
     return tuple(found)

@@ -32,6 +32,7 @@ from belvedere.sql.names import check_names, quoted
 from belvedere.sql.parameters import Parameters
 from belvedere.sql.query import relations
 from belvedere.warehouse.choice import LOCAL, SCENARIOS
+from belvedere.warehouse.covered import ask_load
 
 if TYPE_CHECKING:
     from belvedere.database import Database
@@ -178,6 +179,10 @@ def _reload(db: Database, source: SourceDefinition, names: list[str]) -> Message
         _check_unchanged(db, source, table)
     ask_reload(db.store, source.name, [table.id for table in tables] if names else None)
     what = _listed(source, names) if names else f"all relations of {source.name}"
+    for table in state.joined() if not names else ():
+        if table.joined is not None and source.name in table.joined.sources:
+            ask_load(db.store, table.joined.progress)
+            what += f", view {table.joined.view}"
     return Message(f"{what}: loaded again by a pipeline")
 
 

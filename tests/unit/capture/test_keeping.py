@@ -353,6 +353,22 @@ def test_a_truncated_relation_stops_the_view_with_the_way_out(db: Database) -> N
     assert shown(db) == expected()
 
 
+def test_a_view_of_which_the_log_is_lost_is_loaded_again(db: Database) -> None:
+    db.sql(VIEW.format("algorithm = 't-strobe'"))
+    db.catch_up(timeout=LONG)
+    change(random.Random(6), 9)
+    server = _servers["shop"]
+    server.forgotten = server.confirmed = len(server.log)
+    with pytest.raises(SourceError, match="has forgotten its log"):
+        db.catch_up(timeout=LONG)
+    (view,) = db.status().views
+    assert "RELOAD loads the view again" in view.advice
+    assert "view w" in str(db.sql("ALTER SOURCE shop RELOAD"))
+    db.catch_up(timeout=LONG)
+    assert shown(db) == expected()
+    assert db.status().views[0].advice == ""
+
+
 def test_an_altered_relation_stops_the_view_with_the_way_out(db: Database) -> None:
     db.sql(VIEW.format("algorithm = 'asof'"))
     db.catch_up(timeout=LONG)
