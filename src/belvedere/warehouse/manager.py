@@ -62,27 +62,29 @@ class Manager:
     ) -> None:
         """`far` asks a source for many values at once, more than one `chunk`."""
         assert table.joined is not None
-        self._far, self._chunk = far or {}, chunk
         self._store, self._table, self._sources, self._now = store, table, sources, now
-        self._joined = table.joined
-        self._ending = stop
+        self._joined, self._ending = table.joined, stop
+        self._far, self._chunk = far or {}, chunk
         self._shape, self._relations = from_text(table.joined.core.encode())
         self._kept = Stored(store, table, self._shape)
         self._ledger = Ledger(store, table.joined.progress)
         self._covered = self._ledger.covered  # perhaps ahead of what is written
+        self._written, self._busy_since = now(), 0.0
+        self._due = now() - table.joined.period  # when the last batch was
+        self.asked = self.asked_again = 0
+        self._hear_nothing()
+        self._take_over()
+
+    def _hear_nothing(self) -> None:
         self._monitors: dict[str, Monitor] = {}
         self._processor: Processor | None = None
         self._load: Load | None = None
         self._todo: deque[Subquery] = deque()
         self._reached: dict[str, str] = {}
         self._received: dict[str, str] = {}  # behind the last transaction of each
-        # per source, position and time of what was received and is not written
-        self._behind: dict[str, deque[tuple[str, float]]] = {name: deque() for name in sources}
+        # position and time of what was received and is not written
+        self._behind: dict[str, deque[tuple[str, float]]] = {s: deque() for s in self._sources}
         self._missing: dict[str, set[str]] = {}  # global transactions that are half received
-        self._written, self._busy_since = now(), 0.0
-        self._due = now() - table.joined.period  # when the last batch was
-        self.asked = self.asked_again = 0
-        self._take_over()
 
     def _take_over(self) -> None:
         """Who has kept the view before conflicts at its next write."""
