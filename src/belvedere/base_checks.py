@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from belvedere.catalog.definitions import TableDefinition
 from belvedere.catalog.joined import joined_name
 from belvedere.epochs.base_check import BaseVerification, foreign_tables
-from belvedere.errors import CatalogError
 
 if TYPE_CHECKING:
     from belvedere.capture.checking import Theirs
@@ -48,12 +47,6 @@ def repair_base(db: Database, name: str) -> BaseVerification:
     table = _of_sources(db, name)
     if table is None:
         return repair_base(db._coordinator(Settings()), name)
-    if table.joined is not None:
-        view = table.joined.view
-        raise CatalogError(
-            f"the joined rows of view {view} are not repaired: DROP MATERIALIZED VIEW {view}, and"
-            " create it again"
-        )
     found = verify_base(db, table.name)
     if not found.ok:
         _reload(db, table)
@@ -84,9 +77,14 @@ def _theirs(db: Database, table: TableDefinition) -> Theirs:
 
 
 def _reload(db: Database, table: TableDefinition) -> None:
-    """The relation is copied again; only what differs is written."""
+    """The relation is copied again, or the view loaded; only what differs is written."""
     from belvedere.sql.names import quoted
+    from belvedere.warehouse.covered import ask_load
 
+    if table.joined is not None:
+        ask_load(db.store, table.joined.progress)
+        db.catch_up()
+        return
     assert table.followed is not None
     relation = table.name.partition(".")[2]
     parts = ".".join(map(quoted, relation.split(".")))

@@ -19,7 +19,7 @@ _NAMED = ("slot", "publication")  # options with names of what is made for one f
 def connect(definition: SourceDefinition) -> Source:
     """A source of its own; whoever asks for it closes it."""
     secrets = {o: read_secret(o, place.kind, place.name) for o, place in definition.secrets.items()}
-    return open_source(definition.kind, definition.name, {**definition.options, **secrets})
+    return open_source(definition.kind, definition.name, {**definition.plug_in_options, **secrets})
 
 
 def open_for(definition: SourceDefinition, table: TableDefinition) -> Source:

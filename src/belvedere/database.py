@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from belvedere.catalog.definitions import LIVE
@@ -20,7 +21,7 @@ from belvedere.catalog.history import (
 )
 from belvedere.catalog.soundness import check_sound
 from belvedere.catalog.state import CatalogState, check_complete, committed, read_state
-from belvedere.connections import Connections, open_for
+from belvedere.connections import Connections, connect, open_for
 from belvedere.errors import (
     CatalogError,
     LeaseLost,
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from belvedere.capture.arrival import Arrival
+    from belvedere.capture.threads import Capture
     from belvedere.epochs.base_check import BaseVerification
     from belvedere.epochs.coordinator import Coordinator, EpochReport, Runner
     from belvedere.epochs.handle import Pipeline
@@ -232,8 +234,18 @@ class Database:
 
         if arrival.is_over():
             return
-        coordinator, connect = self._coordinator(settings), self.connections.of
-        await_arrival(arrival, self.store, connect, open_for, coordinator, timeout, deadline)
+        coordinator = self._coordinator(settings)
+        await_arrival(arrival, self._capture(coordinator), coordinator, timeout, deadline)
+
+    def _capture(self, coordinator: Coordinator) -> Capture:
+        """Many values are asked for in tasks of Spark, if epochs run there."""
+        from belvedere.capture.threads import Capture
+
+        connect_here, ask = self.connections.of, getattr(self._runner, "ask", None)
+        far = None if ask is None else partial(ask, connect)
+        return Capture(
+            self.store, connect_here, open_for, lambda: coordinator.lease is not None, far
+        )
 
     def _late(self, timeout: float, target: Vector) -> Timeout:
         vector = committed(self.store).vector
@@ -278,7 +290,6 @@ class Database:
         `trigger`: "available_now", an interval in seconds, or nothing (as fast as it can).
         `history`: a file to which every epoch is appended, for `belvedere check`.
         """
-        from belvedere.capture.threads import Capture
         from belvedere.epochs.handle import Pipeline, interval
 
         # before Spark is started for them
@@ -293,8 +304,7 @@ class Database:
         coordinator.recording = recording
         arrival = self._arrival() if checked == "available_now" else None
         arrived = (lambda: True) if arrival is None else arrival.is_over
-        connect, store = self.connections.of, self.store
-        capture = Capture(store, connect, open_for, lambda: coordinator.lease is not None)
+        capture = self._capture(coordinator)
         self._pipelines.append(Pipeline(coordinator, checked, capture, arrived))
         return self._pipelines[-1]
 

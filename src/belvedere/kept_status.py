@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import time
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from belvedere.catalog.joined import joined_name
@@ -11,6 +12,27 @@ from belvedere.stores.base import Store
 
 if TYPE_CHECKING:
     from belvedere.status import ViewInfo
+    from belvedere.warehouse.keeping import Behind
+
+
+@dataclass(frozen=True, slots=True)
+class KeptLag:
+    """How far a view is behind a source: in transactions that were received and are not in it, and
+    in seconds since the first of them; in bytes of the source's log that were not read, and that it
+    keeps for this view alone.
+    """
+
+    source: str
+    lag_transactions: int
+    lag_seconds: float
+    lag_bytes: int
+    kept_bytes: int
+    note: str
+
+    @classmethod
+    def of(cls, told: Behind) -> KeptLag:
+        seconds = max(0.0, time.time() - told.since) if told.since else 0.0
+        return cls(told.source, told.transactions, seconds, told.unread, told.kept, told.note)
 
 
 def with_algorithms(
@@ -18,6 +40,7 @@ def with_algorithms(
 ) -> tuple[ViewInfo, ...]:
     if not state.joined():
         return views
+    from belvedere.capture.condition import LOST
     from belvedere.warehouse.keeping import read_notes
 
     notes = read_notes(store)
@@ -31,6 +54,8 @@ def with_algorithms(
         about = replace(view, algorithm=joined.algorithm, given=joined.given(view.given))
         if note is not None:
             about = replace(about, waits=note.waits, asked=note.asked, asked_again=note.again)
-            about = replace(about, advice=note.message or view.advice)
+            again = ". ALTER SOURCE ... RELOAD loads the view again" if note.state == LOST else ""
+            about = replace(about, advice=f"{note.message}{again}" or view.advice)
+            about = replace(about, lags=tuple(map(KeptLag.of, note.behind)))
         found.append(about)
     return tuple(found)

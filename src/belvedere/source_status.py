@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from belvedere.capture.arrival import uncopied
 from belvedere.capture.condition import FOLLOWING, LOST, Condition, read_conditions
-from belvedere.capture.progress import Progress, progress_in_views, read_progress
+from belvedere.capture.progress import Progress, progress_in_views, read_progress, read_time
 from belvedere.catalog.definitions import TableDefinition
 from belvedere.catalog.source_definition import SourceDefinition
 from belvedere.catalog.state import CatalogState
@@ -27,8 +27,9 @@ class RelationInfo:
 @dataclass(frozen=True, slots=True)
 class SourceInfo:
     """`state` is following, idle, unreachable, lost, failed or, before anybody has followed it,
-    new. Lag in transactions and seconds is of what was followed and is not in the views; in bytes,
-    of the source's log that was not read, as it was at `checked`.
+    new. Lag in transactions and seconds is of what was followed and is not in the views (how many,
+    and since when the oldest of them is committed); in bytes, of the source's log that was not
+    read, as it was at `checked`.
     """
 
     name: str
@@ -98,13 +99,18 @@ def _source(
         now.position,
         now.transactions,
         behind,
-        max(0.0, time.time() - seen.time) if behind and seen.time else 0.0,
+        _lag_seconds(store, source, now, seen) if behind else 0.0,
         condition.lag_bytes,
         condition.kept_bytes,
         condition.note,
         condition.time,
         tuple(_relation(state, table, now) for table in tables),
     )
+
+
+def _lag_seconds(store: Store, source: SourceDefinition, now: Progress, seen: Progress) -> float:
+    oldest = read_time(store, source.progress, now, seen.transactions + 1)
+    return max(0.0, time.time() - oldest) if oldest else 0.0
 
 
 def _relation(state: CatalogState, table: TableDefinition, progress: Progress) -> RelationInfo:

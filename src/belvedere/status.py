@@ -18,7 +18,7 @@ from belvedere.epochs.lease import holder
 from belvedere.epochs.progress import progress
 from belvedere.errors import Stale
 from belvedere.graph import state_tables
-from belvedere.kept_status import with_algorithms
+from belvedere.kept_status import KeptLag, with_algorithms
 from belvedere.source_status import SourceInfo, read_sources
 from belvedere.stores.base import CatalogTransaction, Store
 from belvedere.table_status import CaptureInfo, TableInfo, advice_for, read_tables
@@ -47,6 +47,7 @@ class ViewInfo:
     waits: str = ""  # of such a view: what its next rows wait for
     asked: int = 0  # questions to its sources since a process began to keep it
     asked_again: int = 0  # of these, as an answer came too early
+    lags: tuple[KeptLag, ...] = ()  # of such a view: how far it is behind each of its sources
 
     @property
     def is_live(self) -> bool:
@@ -221,6 +222,7 @@ def prometheus(status: Status) -> str:
         metric = gauge(name, text, ("view",))
         for view in status.views:
             metric.labels(view.name).set(getattr(view, name.removeprefix("view_")))
+    _kept_views(status, gauge)
     live = gauge("view_live", "1 if the view is live and not in error", ("view",))
     for view in status.views:
         live.labels(view.name).set(1 if view.state == LIVE else 0)
@@ -228,6 +230,22 @@ def prometheus(status: Status) -> str:
     _sources(status, gauge)
     _last_epoch(status, gauge)
     return str(generate_latest(registry).decode())
+
+
+def _kept_views(status: Status, gauge: Any) -> None:
+    lags = [(view.name, lag) for view in status.views for lag in view.lags]
+    if not lags:
+        return
+    per_source = {
+        "lag_transactions": "transactions of a source received but not in the view",
+        "lag_seconds": "age of the oldest transaction received but not in the view",
+        "lag_bytes": "bytes of the source's log that are not read for the view",
+        "kept_bytes": "bytes of its log that the source keeps for the view",
+    }
+    for name, text in per_source.items():
+        metric = gauge(f"view_source_{name}", text, ("view", "source"))
+        for view, lag in lags:
+            metric.labels(view, lag.source).set(getattr(lag, name))
 
 
 def _foreign_tables(status: Status, gauge: Any) -> None:
@@ -253,7 +271,7 @@ def _sources(status: Status, gauge: Any) -> None:
     per_source = {
         "source_transactions": "transactions of the source that were followed",
         "source_lag_transactions": "transactions followed but not in the views",
-        "source_lag_seconds": "age of the newest transaction of the source in the views, if behind",
+        "source_lag_seconds": "age of the oldest transaction followed but not in the views",
         "source_lag_bytes": "bytes of the source's log that are not read",
         "source_kept_bytes": "bytes of its log that the source keeps for us",
     }

@@ -44,6 +44,7 @@ class ServerBackend(Backend, Protocol):
     """A database on a server: with types of its own, and a process that may be killed."""
 
     server: Server
+    database: str
     declarations: tuple[str, ...]  # run before a table of all types is made
 
     def types(self) -> Edges:

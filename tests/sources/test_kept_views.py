@@ -10,15 +10,21 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import psycopg
+import pymysql
 import pytest
 
+from belvedere.connections import connect
 from belvedere.database import Database
 from belvedere.epochs.local import LocalRunner
+from belvedere.errors import SourceError, SourceUnreachable
+from belvedere.sources.base import Question
 from belvedere.sources.servers import Address, Server
 from belvedere.waiting import wait_until
 from tests.sources.test_views import RUN, create_source, to_mariadb, to_postgres
@@ -27,6 +33,7 @@ pytestmark = pytest.mark.sources
 
 PATIENCE = 30.0
 OWNERS, EACH = 4, 100
+ALGORITHMS = ("strobe", "t-strobe", "g-strobe", "c-strobe", "asof")
 VIEW = (
     "CREATE MATERIALIZED VIEW wealth WITH (algorithm = '{0}') AS SELECT s.id, s.amount AS here,"
     " c.amount AS there FROM shop.safe s JOIN crm.cellar c ON s.id = c.id"
@@ -46,7 +53,7 @@ def place(tmp_path: Path, postgres_server: Server, mariadb_server: Server) -> It
     with to_postgres(shop) as connection:
         connection.execute("DROP TABLE IF EXISTS safe, labels, belvedere_transactions")
         connection.execute("CREATE TABLE safe (id bigint PRIMARY KEY, amount bigint)")
-        connection.execute("CREATE TABLE labels (id bigint PRIMARY KEY, label bigint)")
+        connection.execute("CREATE TABLE labels (id int PRIMARY KEY, label bigint)")
         connection.execute(f"INSERT INTO safe SELECT i, {EACH} FROM generate_series(1, {OWNERS}) i")
         connection.execute(PARTS.encode())
     with to_mariadb(crm) as other, other.cursor() as cursor:
@@ -61,7 +68,8 @@ def place(tmp_path: Path, postgres_server: Server, mariadb_server: Server) -> It
         for name, address in (("shop", shop), ("crm", crm)):
             found.sql(create_source(name, address))
         yield found, shop, crm
-        found.sql("DROP MATERIALIZED VIEW IF EXISTS wealth")
+        for view in list(found.state().views.values()):
+            found.sql(f"DROP MATERIALIZED VIEW {view.name}")
         for name in ("shop", "crm"):
             found.sql(f"DROP SOURCE IF EXISTS {name} FORCE")
     with to_postgres(shop) as connection:
@@ -117,8 +125,8 @@ class Movers:
         crm.commit()
 
 
-def shown(db: Database) -> list[tuple[int, int, int]]:
-    rows = db.view("wealth").to_arrow().to_pylist()
+def shown(db: Database, view: str = "wealth") -> list[tuple[int, int, int]]:
+    rows = db.view(view).to_arrow().to_pylist()
     return sorted((row["id"], row["here"], row["there"]) for row in rows)
 
 
@@ -183,3 +191,112 @@ def test_two_relations_of_one_server(place: Place, algorithm: str) -> None:
             db.catch_up(timeout=PATIENCE)
             right = "SELECT s.id, s.amount, n.label FROM safe s JOIN labels n USING (id) ORDER BY 1"
             assert shown(db) == connection.execute(right.encode()).fetchall()
+
+
+class Writers:
+    """Rows of both servers change, each in a transaction of its own, until they are stopped; a
+    server that is gone is asked again.
+    """
+
+    def __init__(self, place: Place) -> None:
+        _, shop, crm = place
+        self._stop = threading.Event()
+        self.written = [0, 0]
+        works = (partial(self._safe, shop), partial(self._cellar, crm))
+        self._threads = [
+            threading.Thread(target=self._loop, args=(number, work))
+            for number, work in enumerate(works)
+        ]
+
+    def __enter__(self) -> Writers:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        for thread in self._threads:
+            thread.join()
+
+    def wrote_more(self) -> None:
+        before = list(self.written)
+        pairs = partial(zip, self.written, before, strict=True)
+        assert wait_until(lambda: all(n >= b + 10 for n, b in pairs()) or None, PATIENCE)
+
+    def _loop(self, number: int, work: Callable[[random.Random], None]) -> None:
+        chance = random.Random(number)
+        while not self._stop.wait(0.01):
+            try:
+                work(chance)
+            except (psycopg.Error, pymysql.Error):
+                continue  # the server was killed: it comes back
+            self.written[number] += 1
+
+    def _safe(self, shop: Address, chance: random.Random) -> None:
+        with to_postgres(shop) as connection, connection.transaction():
+            for number in chance.sample(range(8), 3):
+                connection.execute("DELETE FROM safe WHERE id = %s", [number])
+                if chance.random() < 0.7:
+                    row = [number, chance.randrange(50)]
+                    connection.execute("INSERT INTO safe VALUES (%s, %s)", row)
+
+    def _cellar(self, crm: Address, chance: random.Random) -> None:
+        with to_mariadb(crm) as connection, connection.cursor() as cursor:
+            number = chance.randrange(8)
+            if chance.random() < 0.4:
+                cursor.execute("DELETE FROM cellar WHERE id = %s", [number])
+            else:
+                row = [number, chance.randrange(50)]
+                cursor.execute("REPLACE INTO cellar VALUES (%s, %s)", row)
+
+
+def test_views_stay_right_while_servers_are_killed(
+    place: Place, postgres_server: Server, mariadb_server: Server
+) -> None:
+    """One view for each algorithm, so that servers are killed once for all."""
+    db, shop, crm = place
+    names = {algorithm: f"w_{algorithm.replace('-', '_')}" for algorithm in ALGORITHMS}
+    for algorithm, name in names.items():
+        db.sql(VIEW.format(algorithm).replace("VIEW wealth", f"VIEW {name}"))
+    pipeline = db.start()
+    with Writers(place) as writers:
+        for server in (postgres_server, mariadb_server):
+            writers.wrote_more()
+            server.kill()
+            server.up()
+            writers.wrote_more()
+    assert wait_until(partial(is_caught_up, db), PATIENCE * 4)
+    for name in names.values():
+        assert shown(db, name) == recomputed(shop, crm), name
+    pipeline.stop()
+
+
+def is_caught_up(db: Database) -> bool | None:
+    """Also when a server has just come back."""
+    try:
+        db.catch_up(timeout=PATIENCE)
+    except SourceError:
+        return None
+    return True
+
+
+@pytest.mark.spark
+def test_many_values_are_asked_in_tasks_of_spark(place: Place) -> None:
+    """And an error of the source arrives as what it is, not as one of Spark."""
+    db, shop, crm = place
+    db._runner = runner = db._spark_runner()
+    db.sql(ALONE.format("asof").replace("shop.labels n", "crm.cellar n").replace("label", "amount"))
+    db.catch_up(timeout=PATIENCE)
+    with to_mariadb(crm) as other, other.cursor() as cursor:
+        cursor.execute("INSERT INTO cellar SELECT seq + 100, 7 FROM seq_1_to_25000")
+    with to_postgres(shop) as connection:
+        connection.execute("INSERT INTO safe SELECT i + 100, 3 FROM generate_series(1, 25000) i")
+    db.catch_up(timeout=PATIENCE * 4)
+    assert len(shown(db)) == 25_000 + OWNERS
+    assert shown(db) == recomputed(shop, crm)
+    assert runner.spark.sparkContext.statusTracker().getJobIdsForGroup("belvedere-asking")
+    right = db.state().source("crm")
+    cellar = db.connections.of(right).describe("cellar")
+    wrong = replace(right, options={**right.options, "port": "1"})
+    with pytest.raises(SourceUnreachable, match="does not answer"):
+        runner.ask(connect, wrong, [Question(cellar, ("amount",))])

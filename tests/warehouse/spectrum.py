@@ -9,6 +9,7 @@ from belvedere.consistency.levels import COMPLETE, CONVERGENT, STRONG, WEAK
 from belvedere.warehouse.asof import AsOf
 from belvedere.warehouse.conventional import Conventional
 from belvedere.warehouse.cstrobe import CStrobe
+from belvedere.warehouse.cuts import WHEN_DUE
 from belvedere.warehouse.strobe import GStrobe, Strobe, TStrobe
 from tests.warehouse.levels import DIVERGES, ORDER, reached
 from tests.warehouse.world import Begin
@@ -37,8 +38,10 @@ ALGORITHMS: dict[str, Begin] = {
     KNOWING: TStrobe,
     "c-strobe": c_strobe(1),
     "c-strobe every 3": c_strobe(3),
+    "c-strobe when due": c_strobe(WHEN_DUE),
     "asof": as_of(1),
     "asof every 3": as_of(3),
+    "asof when due": as_of(WHEN_DUE),
 }
 KINDS = (SINGLE, LOCAL, GLOBAL, APART)
 REACHES: dict[str, tuple[str, ...]] = {  # as KINDS
@@ -49,8 +52,10 @@ REACHES: dict[str, tuple[str, ...]] = {  # as KINDS
     KNOWING: (STRONG, STRONG, WEAK, WEAK),
     "c-strobe": (COMPLETE, COMPLETE, STRONG, STRONG),
     "c-strobe every 3": (STRONG, STRONG, STRONG, STRONG),
+    "c-strobe when due": (STRONG, STRONG, STRONG, STRONG),
     "asof": (COMPLETE, COMPLETE, STRONG, STRONG),
     "asof every 3": (STRONG, STRONG, STRONG, STRONG),
+    "asof when due": (STRONG, STRONG, STRONG, STRONG),
 }
 
 

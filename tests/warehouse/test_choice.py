@@ -36,6 +36,8 @@ def test_levels_and_what_algorithms_reach_are_those_that_are_measured() -> None:
             found = choose(SHAPE, scenario, algorithm=algorithm, every=3)
             assert periodic is not None
             assert found.reaches == periodic[column]
+            found = choose(SHAPE, scenario, algorithm=algorithm, period=10.0)
+            assert found.reaches == spectrum.REACHES[f"{algorithm} when due"][column]
 
 
 @pytest.mark.parametrize(("level", "scenario"), list(product(LEVELS, SCENARIOS)))
@@ -53,12 +55,15 @@ def test_a_level_alone_chooses_what_reaches_it(level: str, scenario: str) -> Non
 )
 def test_strong_is_the_papers_algorithm(level: str, scenario: str, algorithm: str) -> None:
     assert choose(SHAPE, scenario, level).algorithm == algorithm
+    assert choose(SHAPE, scenario, level, "auto").algorithm == algorithm
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_auto_and_nothing_said_is_asof(scenario: str) -> None:
     assert choose(SHAPE, scenario).algorithm == "asof"
-    assert choose(SHAPE, scenario, STRONG, "auto").algorithm == "asof"
+    assert choose(SHAPE, scenario, algorithm="auto").algorithm == "asof"
+    assert choose(SHAPE, scenario, STRONG, "auto", every=3).algorithm == "asof"
+    assert choose(TWICE, scenario, STRONG, "auto").algorithm == "asof"
 
 
 @pytest.mark.parametrize(
@@ -72,7 +77,9 @@ def test_auto_and_nothing_said_is_asof(scenario: str) -> None:
         ),
         ({"consistency": STRONG, "algorithm": "strobe"}, "convergent for local.*'t-strobe'"),
         ({"consistency": COMPLETE, "algorithm": "c-strobe", "every": 5}, "leave `every` out"),
+        ({"consistency": COMPLETE, "period": 10.0}, "every = '10 s' is strong.*leave `every` out"),
         ({"algorithm": "t-strobe", "every": 5}, "takes no batches"),
+        ({"algorithm": "t-strobe", "period": 5.0}, "takes no batches"),
         ({"algorithm": "asof", "every": 0}, "use 1 or more"),
         ({"algorithm": "asof", "has_before": False}, "'t-strobe'"),
         ({"shape": TWICE, "algorithm": "c-strobe"}, "reads x.r0 twice.*'asof'"),

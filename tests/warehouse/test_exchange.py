@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
+
 import pyarrow as pa
+import pytest
 
 from belvedere.sources.base import Answer, Part, Relation, RelationChange, SourceTransaction
 from belvedere.types import Column, Schema, parse_type
 from belvedere.warehouse.evaluation import Wanted
-from belvedere.warehouse.exchange import found_in, questions, transaction_of
+from belvedere.warehouse.exchange import found_in, is_far, questions, transaction_of
 from belvedere.warehouse.machine import DELETE, INSERT, Update
 from belvedere.warehouse.rows import Equality, Member, Shape, join
+from tests.unit.capture.scripted import ScriptedSource, Server
 
 SCHEMA = Schema(
     (
@@ -28,6 +32,14 @@ SHAPE = Shape(
     (Equality(0, 0, 1, 0),),
     ((0, 0), (0, 1), (1, 0), (1, 1)),
 )
+
+
+SCRIPT = ScriptedSource(Server({"orders": SCHEMA}))
+
+
+def shown_up_to(end: int) -> str:
+    """The marker of an answer that shows t0, t1, ... before t<end>."""
+    return json.dumps({"end": end, "hidden": []})
 
 
 def orders(*rows: tuple[str, str | None, int | None]) -> pa.Table:
@@ -78,6 +90,16 @@ def test_values_are_asked_in_chunks_and_every_column_that_travels_is() -> None:
     assert values == [str(n) for n in range(25)]
 
 
+def test_numbers_that_a_column_cannot_have_are_not_asked_for() -> None:
+    schema = Schema((Column("id", parse_type("INT"), False),), ("id",))
+    shape = Shape((Member("small", "shop", ("id",), (0,)),), (), ((0, 0),))
+    numbers = [-(1 << 31) - 1, -(1 << 31), 7, (1 << 31) - 1, 1 << 31, 1 << 62]
+    wanted = [Wanted(0, (0,), tuple((n,) for n in numbers))]
+    [(_, question)] = questions(shape, {0: Relation("small", schema)}, wanted)
+    assert question.keys is not None
+    assert question.keys["id"].to_pylist() == numbers[1:4]
+
+
 def test_all_rows_and_no_row_are_questions_too() -> None:
     [(_, everything)] = questions(SHAPE, {0: ORDERS}, [Wanted(0)])
     assert everything.keys is None
@@ -91,12 +113,34 @@ def test_an_answer_with_rows_that_nobody_asked_for_is_compared_again() -> None:
     """Servers that compare texts without regard to case return too much."""
     asked = questions(SHAPE, {0: ORDERS}, [Wanted(0, (0,), (("a",),))])
     table = orders(("a", None, 1), ("A", None, 2)).select(["id", "item"])
-    shown = {("marker", "t1")}
-    answer = Answer("marker", "p9", (iter([table]),))
-    found = found_in(SHAPE, asked, answer, lambda marker, t: (marker, t) in shown)
-    assert (found.end, found.shows("t1"), found.shows("t2")) == ("p9", True, False)
+    answer = Answer(shown_up_to(2), "2", (iter([table]),))
+    found = found_in(SHAPE, asked, [answer], SCRIPT)
+    assert (found.end, found.shows("t1"), found.shows("t2")) == ("2", True, False)
     known = [(None, ("a", 5))]
     assert join(SHAPE, known, {1}, 0, found.rows[0]) == [(("a", 1), ("a", 5))]
+
+
+@pytest.mark.parametrize("ends", [(1, 3), (3, 1)])
+def test_answers_of_several_moments_show_what_all_of_them_show_and_end_with_the_last(
+    ends: tuple[int, int],
+) -> None:
+    asked = questions(SHAPE, {0: ORDERS}, [Wanted(0, (0,), (("a",), ("b",)))], size=1)
+    rows = [orders((key, None, 1)).select(["id", "item"]) for key in "ab"]
+    answers = [
+        Answer(shown_up_to(end), str(end), (iter([table]),))
+        for end, table in zip(ends, rows, strict=True)
+    ]
+    found = found_in(SHAPE, asked, answers, SCRIPT)
+    assert found.rows == {0: [("a", 1), ("b", 1)]}
+    assert (found.end, found.shows("t0"), found.shows("t1")) == ("3", True, False)
+
+
+def test_many_values_are_asked_far_from_here() -> None:
+    asked = questions(SHAPE, {0: ORDERS}, [Wanted(0, (0,), (("a",), ("b",)))], size=1)
+    everything = questions(SHAPE, {0: ORDERS}, [Wanted(0)])
+    assert is_far([asked], 1)
+    assert is_far([asked[:1], asked[1:]], 1)
+    assert not is_far([asked, everything], 2)
 
 
 def test_null_is_joined_with_nothing() -> None:

@@ -13,7 +13,7 @@ from sqlglot import exp
 from belvedere.errors import SqlError
 from belvedere.sources.base import Relation
 from belvedere.sql.dialect import parse
-from belvedere.types import Column, Schema, parse_type
+from belvedere.types import STRING, Column, Schema, parse_type
 from belvedere.warehouse.shape import Core, core_of
 
 
@@ -30,7 +30,7 @@ def relation(called: str, key: str, /, **columns: str) -> Relation:
 RELATIONS = {
     "orders": ("shop", relation("orders", "id", id="BIGINT", customer="BIGINT", amount="BIGINT")),
     "customers": ("crm", relation("customers", "id", id="BIGINT", name="STRING", region="BIGINT")),
-    "regions": ("crm", relation("regions", "code", code="BIGINT", label="STRING", size="DOUBLE")),
+    "regions": ("crm", relation("regions", "code", code="INT", label="STRING", size="DOUBLE")),
 }
 JOINED = "FROM orders o JOIN customers c ON o.customer = c.id"
 
@@ -89,9 +89,7 @@ def core_select(found: Core) -> str:
 def fill(duck: Any) -> None:
     draw = random.Random(3)
     for name, (_, found) in RELATIONS.items():
-        columns = ", ".join(
-            f"{c.name} {str(c.type).replace('STRING', 'VARCHAR')}" for c in found.schema.columns
-        )
+        columns = ", ".join(f"{c.name} {c.type}" for c in found.schema.columns)
         duck.sql(f"CREATE TABLE {name} ({columns})")
         for number in range(8):
             values = [
@@ -100,7 +98,7 @@ def fill(duck: Any) -> None:
                 else "NULL"
                 if draw.random() < 0.2
                 else f"'l{draw.randrange(3)}'"
-                if str(c.type) == "STRING"
+                if c.type == STRING
                 else str(draw.randrange(6))
                 for c in found.schema.columns
             ]
@@ -139,6 +137,7 @@ def test_keys_that_the_select_lacks_are_added_and_join_columns_travel() -> None:
         ("SELECT name FROM orders, customers", "no equality"),
         ("SELECT name FROM regions, customers WHERE code = region OR code = 1", "no equality"),
         ("SELECT name FROM customers c JOIN regions r ON c.region = r.size", "no equality"),
+        ("SELECT a.label FROM regions a JOIN regions b ON a.size = b.size", "not a floating one"),
         ("SELECT 1 AS one FROM orders JOIN orders ON true", "two relations called orders"),
     ],
 )

@@ -205,6 +205,7 @@ class World:
             }
             found += [(kind, name) for kind, possible in happens.items() if possible]
         found += [("apply", "")] * bool(self._applying) + [("late", "")] * bool(self._late)
+        found += [("due", "")] * self.process.machine.is_held
         if not self.schedule.stagger and any(self.left.values()):
             found += [("commit", "")] * max(1, round(4 * self.schedule.bias))
         return found
@@ -269,6 +270,9 @@ class World:
     def answer(self, name: str) -> None:
         subquery, found = self._answers[name].pop(0)
         self.take(self.process.answered(subquery, found))
+
+    def due(self, name: str) -> None:
+        self.take(self.process.due())
 
     def apply(self, name: str) -> None:
         """A process whose record is refused was replaced, or was late itself: it begins again."""

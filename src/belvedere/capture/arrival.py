@@ -22,7 +22,7 @@ from belvedere.stores.base import Store, TableId
 from belvedere.types import Vector
 from belvedere.waiting import wait_until
 from belvedere.warehouse.covered import read_covered
-from belvedere.warehouse.keeping import OpenFor, read_notes, sources_of
+from belvedere.warehouse.keeping import read_notes, sources_of
 
 
 class Arrival:
@@ -209,15 +209,12 @@ def _covers(
 
 def await_arrival(
     arrival: Arrival,
-    store: Store,
-    connect: Connect,
-    open_for: OpenFor,
+    capture: Capture,
     coordinator: Coordinator,
     timeout: float | None,
     deadline: float,
 ) -> None:
-    """Followed from here, if nobody else has the lease."""
-    capture = Capture(store, connect, open_for, lambda: coordinator.lease is not None)
+    """Followed from here, by `capture`, if nobody else has the lease."""
 
     def is_over() -> bool | None:
         if arrival.is_over():
@@ -234,7 +231,7 @@ def await_arrival(
             raise Timeout(
                 f"after {timeout:g} s not everything has arrived that {arrival.behind} had: allow"
                 " more time, or see belvedere status",
-                reached=committed(store).vector,
+                reached=committed(coordinator.store).vector,
             )
     finally:
         capture.stop()

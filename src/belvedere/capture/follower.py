@@ -48,6 +48,7 @@ from belvedere.sources.base import (
 )
 from belvedere.stores.base import Operations, Store
 
+_OTHER_COLUMNS = "its columns are not those that it had"
 QUIET_SECONDS = 5.0  # between two writes that only move the position: each is an epoch
 
 
@@ -173,7 +174,7 @@ class Follower:
         """
         offered = self._source.relations()
         found = {name: self._trouble(name, table) for name, table in tables.items()}
-        is_well = not all(found.values())
+        is_well = not all(found.values()) or _OTHER_COLUMNS in found.values()
         wrong = {
             name: why for name, why in found.items() if why and (is_well or name not in offered)
         }
@@ -189,7 +190,7 @@ class Follower:
             raise
         except SourceError as error:
             return str(error)
-        return "" if found.schema == table.schema else "its columns are not those that it had"
+        return "" if found.schema == table.schema else _OTHER_COLUMNS
 
     def _refuse(self, relation: str, reason: str) -> None:
         self._connected -= {relation}

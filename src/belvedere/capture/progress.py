@@ -107,7 +107,18 @@ def read_recent(store: Store, table: TableId, progress: Progress) -> list[str]:
         keys = pa.array([_recent_key(place) for place in places], pa.binary())
         found = snapshot.get_many(table, keys).to_pylist()
     said = [json.loads(value) for value in found if value is not None]
-    return [name for generation, name in said if generation == progress.generation]
+    return [name for generation, name, *_ in said if generation == progress.generation]
+
+
+def read_time(store: Store, table: TableId, progress: Progress, transaction: int) -> float:
+    """When the transaction with this number was committed, or the oldest behind it that is known;
+    0.0 if that is not known.
+    """
+    place = max(transaction, progress.transactions - RECENT + 1)
+    with store.base.snapshot() as snapshot:
+        found = snapshot.get(table, _recent_key(place))
+    _, _, *time = json.loads(found) if found is not None else ("", "")
+    return float(time[0]) if time else 0.0
 
 
 def _recent_key(transaction: int) -> bytes:
@@ -133,7 +144,7 @@ class Ledger:
         keys, values = [_KEY], [progress.to_bytes()]
         if progress.transactions > self.progress.transactions:
             keys.append(_recent_key(progress.transactions))
-            values.append(json.dumps([progress.generation, progress.last]).encode())
+            values.append(json.dumps([progress.generation, progress.last, progress.time]).encode())
         arrays = pa.array(keys, pa.binary()), pa.array(values, pa.binary())
         rows = Operations(self._table, *arrays, False)
         written = self._store.base.write_all([*operations, rows], self._known)

@@ -17,7 +17,7 @@ from belvedere.errors import SourceError
 from belvedere.readers.cut import CatalogCache
 from belvedere.sources.base import Source
 from belvedere.stores.base import Store
-from belvedere.warehouse.keeping import Keeping, OpenFor
+from belvedere.warehouse.keeping import AskSource, Keeping, OpenFor
 
 Connect: TypeAlias = Callable[[SourceDefinition], Source]
 
@@ -29,10 +29,15 @@ class Capture:
     """Follows all sources while `holds` says that this process has the lease."""
 
     def __init__(
-        self, store: Store, connect: Connect, open_for: OpenFor, holds: Callable[[], bool]
+        self,
+        store: Store,
+        connect: Connect,
+        open_for: OpenFor,
+        holds: Callable[[], bool],
+        ask_far: AskSource | None = None,
     ) -> None:
         self._store, self._connect, self._holds = store, connect, holds
-        self._open_for = open_for
+        self._open_for, self._ask_far = open_for, ask_far
         self._cache = CatalogCache(store)
         self._threads: dict[int, Worker] = {}
 
@@ -48,7 +53,8 @@ class Capture:
                 number, _Following(self._store, sources[number], self._connect, self._holds)
             )
         for number in kept.keys() - self._threads.keys():
-            self._begin(number, Keeping(self._store, kept[number], self._open_for, self._holds))
+            of, holds = (self._store, kept[number], self._open_for), self._holds
+            self._begin(number, Keeping(*of, holds, self._ask_far))
 
     def _begin(self, number: int, worker: Worker) -> None:
         self._threads[number] = worker

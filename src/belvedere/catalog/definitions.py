@@ -48,14 +48,22 @@ class Joined:
     progress: TableId
     core: str
     sources: tuple[str, ...]
+    period: float = 0.0  # seconds between batches, where they are of a time
 
     def given(self, epochs: str) -> str:
         """The level of the view, of what epochs give: they may skip states."""
         return epochs if self.reaches == COMPLETE else self.reaches
 
     def __str__(self) -> str:
-        batches = f" every {self.every} transactions" if self.every > 1 else ""
-        return f"{self.algorithm}{batches}"
+        batches = batches_text(self.every, self.period)
+        return f"{self.algorithm} every {batches}" if batches else self.algorithm
+
+
+def batches_text(every: int, period: float) -> str:
+    """Batches of a view that an algorithm keeps, as in WITH (every = ...); "" for one by one."""
+    if period:
+        return f"{period:g} s"
+    return f"{every} transactions" if every > 1 else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
+from typing import Final
 
 from belvedere.catalog.damage import decodes
 from belvedere.stores.base import TableId
+
+# An option of sources of all kinds, which the plug-in does not see: what their transactions are.
+TRANSACTIONS: Final = "transactions"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +37,15 @@ class SourceDefinition:
     progress: TableId
     generation: int = 0
     dropping: bool = False
+
+    @property
+    def plug_in_options(self) -> dict[str, str]:
+        return {o: value for o, value in self.options.items() if o != TRANSACTIONS}
+
+    @property
+    def transactions(self) -> str:
+        """`single`, `local` or `global`; "" if nobody said so."""
+        return self.options.get(TRANSACTIONS, "")
 
     def to_bytes(self) -> bytes:
         return json.dumps(asdict(self)).encode()

@@ -19,6 +19,7 @@ from belvedere.cli.signals import Stop, stopping
 from belvedere.cli.tables import console, new_table, size
 from belvedere.cli.terminal import database
 from belvedere.cli.values import to_json
+from belvedere.kept_status import KeptLag
 from belvedere.status import Status, ViewInfo
 
 STATES = {"live": "green", "loading": "yellow", "requested": "yellow", "in error": "bold red"}
@@ -144,8 +145,16 @@ def kept_lines(views: tuple[ViewInfo, ...]) -> list[Text]:
         waits = f", waits for {v.waits}" if v.waits else ""
         again = f" ({v.asked_again:,} again)" if v.asked_again else ""
         lines.append(Text(f"{v.name}: {v.algorithm} has asked {v.asked:,} times{again}{waits}"))
+        lines += [Text(f"{v.name}: {_kept_lag(lag)}") for lag in v.lags]
         lines += [Text(f"{v.name}: {v.advice}", "yellow")] if v.advice else []
     return lines
+
+
+def _kept_lag(lag: KeptLag) -> str:
+    oldest = f", the oldest {lag.lag_seconds:.1f} s old" if lag.lag_transactions else ""
+    log = f"{size(lag.lag_bytes)} unread, {size(lag.kept_bytes)} kept there"
+    note = f"; {lag.note}" if lag.note else ""
+    return f"{lag.source} is {lag.lag_transactions:,} transactions ahead{oldest}; {log}{note}"
 
 
 def _level(view: ViewInfo) -> str:

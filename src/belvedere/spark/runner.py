@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from belvedere.catalog.source_definition import SourceDefinition
 from belvedere.epochs.attempts import checked, run_stage, run_whole, stages
 from belvedere.epochs.intent import Intent
 from belvedere.epochs.intents import definitions, load_plan
@@ -30,6 +31,8 @@ from belvedere.epochs.manager import Ack, Envelope, ack_to_json
 from belvedere.epochs.plan import EpochPlan
 from belvedere.epochs.width import Width
 from belvedere.errors import BelvedereError, PipelineError
+from belvedere.sources.base import Answer, Question
+from belvedere.spark.asking import ANSWER, Connect, answers_of, asking
 from belvedere.spark.choices import NICE
 from belvedere.spark.failures import failure, job_failure, lost_worker, told
 from belvedere.spark.frames import Batches, map_in_arrow
@@ -100,6 +103,16 @@ class SparkRunner:
             tasks = self.spark.range(0, len(ranges), 1, len(ranges))
             frame = map_in_arrow(tasks, _logged(self.store, table, ranges), ENVELOPE)
             self._rows(frame, Job("adoption", f"adoption of table {table}", _scan_failure))
+
+    def ask(
+        self, connect: Connect, definition: SourceDefinition, questions: Sequence[Question]
+    ) -> list[Answer]:
+        """An answer of its own for each question to a source, asked in tasks."""
+        tasks = min(len(questions), self.spark.sparkContext.defaultParallelism)
+        numbers = self.spark.range(0, len(questions), 1, tasks)
+        frame = map_in_arrow(numbers, asking(connect, definition, questions), ANSWER)
+        about = f"{len(questions)} questions to source {definition.name}"
+        return answers_of(self._rows(frame, Job("asking", about, _asking_failure)))
 
     def _frame(self, plan: EpochPlan, tasks: int) -> DataFrame:
         if tasks > 1 and len(stages(plan)) > 1:
@@ -208,6 +221,10 @@ def _nothing(batches: Batches) -> Iterator[pa.RecordBatch]:
 
 def _warm_up_failure(report: str) -> BelvedereError:
     return job_failure("Spark's first job", report)
+
+
+def _asking_failure(report: str) -> BelvedereError:
+    return job_failure("asking a source", report)
 
 
 def _scan_failure(report: str) -> BelvedereError:

@@ -20,6 +20,7 @@ from belvedere.sql.refusal import Refused, only
 from belvedere.stores.base import Mapping
 from belvedere.types import Column, Schema, SqlType
 
+_SECONDS = {"ms": 0.001, "s": 1.0, "second": 1.0, "min": 60.0, "minute": 60.0, "h": 3600.0}
 TABLE_OPTIONS, VIEW_OPTIONS = {"before_images"}, {"key", "consistency", "algorithm", "every"}
 _TABLE, _VIEW = "CREATE TABLE", "CREATE MATERIALIZED VIEW"
 _CONSISTENCY = ("convergent", "weak", "strong", "complete")
@@ -56,6 +57,11 @@ class DeclaredView:
     asked: str | None = None  # the level that is written there, if one is
     algorithm: str | None = None
     every: int = 0  # transactions that are taken together; 0: nothing is said
+    period: float = 0.0  # seconds between batches; 0: nothing is said
+
+    @property
+    def is_in_batches(self) -> bool:
+        return bool(self.every or self.period)
 
 
 def declared_table(statement: exp.Create) -> DeclaredTable:
@@ -231,17 +237,25 @@ def declared_view(statement: exp.Create) -> DeclaredView:
         bool(statement.args.get("exists")),
         options.get("consistency"),
         options.get("algorithm"),
-        _every(options.get("every")),
+        *_every(options.get("every")),
     )
 
 
-def _every(text: str | None) -> int:
+def _every(text: str | None) -> tuple[int, float]:
+    """So many transactions, or so many seconds."""
     if text is None:
-        return 0
+        return 0, 0.0
     found = re.fullmatch(r"\s*([1-9][0-9]*)(?:\s+transactions?)?\s*", text)
-    if found is None:
-        raise SqlError(f"every = '{text}' is not understood: write every = '100 transactions'")
-    return int(found[1])
+    if found is not None:
+        return int(found[1]), 0.0
+    found = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*(\w+)\s*", text)
+    words = (found[2], found[2].removesuffix("s")) if found is not None else ()
+    unit = next((_SECONDS[word] for word in words if word in _SECONDS), 0.0)
+    if found is None or not float(found[1]) * unit:
+        raise SqlError(
+            f"every = '{text}' is not understood: write every = '100 transactions' or '10 s'"
+        )
+    return 0, float(found[1]) * unit
 
 
 def _properties(statement: exp.Create) -> list[exp.Expr]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from belvedere.catalog.definitions import batches_text
 from belvedere.catalog.tables import create_table
 from belvedere.catalog.views import create_view
 from belvedere.errors import SqlError
@@ -41,7 +42,7 @@ def create(db: Database, statement: exp.Create, text: str) -> Message:
         )
     view = declared_view(statement)
     select = defining_query(text)
-    if view.algorithm is not None or view.every:
+    if view.algorithm is not None or view.is_in_batches:
         return _create_joined(db, view, select)
     if view.replace:
         check_not_joined(db.state(), view.name)
@@ -67,11 +68,12 @@ def _create_joined(db: Database, view: DeclaredView, select: str) -> Message:
     chosen = create_joined_view(db, view, select)
     if chosen is None:
         return Message(f"view {view.name} exists already")
-    batches = f" every {chosen.every} transactions" if chosen.every > 1 else ""
+    batches = batches_text(chosen.every, chosen.period)
     gives = f"keeps it {chosen.reaches}"
     if chosen.reaches == DIVERGES:
         gives = "is no algorithm for several sources: the view may become wrong, and stay wrong"
     return Message(
-        f"view {view.name} requested: {chosen.algorithm}{batches} {gives}; it is"
+        f"view {view.name} requested: {chosen.algorithm}{f' every {batches}' if batches else ''}"
+        f" {gives}; it is"
         " loaded by the next catch_up() or by a running pipeline"
     )

@@ -37,6 +37,7 @@ def insert(db: Database, statement: exp.Insert) -> Message:
     table = db.state().table(
         plain_name(target.this if isinstance(target, exp.Schema) else target, "INSERT INTO")
     )
+    table.check_writable()
     wanted = (
         _listed(target, table) if isinstance(target, exp.Schema) else list(table.schema.columns)
     )

@@ -6,6 +6,7 @@ the view          an ordinary view over this table, so readers, feeds and sinks 
 
 from __future__ import annotations
 
+from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ from belvedere.catalog.joined import (
     end_drop_joined,
     joined_name,
 )
+from belvedere.catalog.source_definition import SourceDefinition
 from belvedere.catalog.sources import check_follows
 from belvedere.catalog.state import CatalogState
 from belvedere.catalog.views import create_view, drop_view
@@ -27,7 +29,7 @@ from belvedere.sources.base import Relation
 from belvedere.sql.declaration import DeclaredView
 from belvedere.sql.dialect import parse, sql_of
 from belvedere.stores.base import TableId
-from belvedere.warehouse.choice import COMPLETE, GLOBAL, LOCAL, STRONG, Choice, choose
+from belvedere.warehouse.choice import COMPLETE, GLOBAL, LOCAL, SINGLE, STRONG, Choice, choose
 from belvedere.warehouse.definition import joined_schema, to_text
 from belvedere.warehouse.keeping import sources_of
 from belvedere.warehouse.loading import PARTS
@@ -58,6 +60,7 @@ def create_joined_view(db: Database, view: DeclaredView, select: str) -> Choice 
         view.algorithm,
         view.every or 1,
         all(relation.has_before for relation in relations),
+        view.period,
     )
     schema = joined_schema(core.shape, relations, core.names)
     text = to_text(core.shape, relations)
@@ -65,7 +68,7 @@ def create_joined_view(db: Database, view: DeclaredView, select: str) -> Choice 
 
     def joined(progress: TableId) -> Joined:
         about = view.name, select, chosen.algorithm, chosen.every, chosen.reaches, progress
-        return Joined(*about, text, sources)
+        return Joined(*about, text, sources, chosen.period)
 
     create_joined(db.store, view.name, schema, joined)
     try:
@@ -101,14 +104,26 @@ def _relation(db: Database, found: list[Relation], table: exp.Table) -> tuple[st
 
 
 def _scenario(db: Database, shape: Shape) -> str:
-    """Transactions are global if two sources have the table that says which belong together."""
-    state = db.state()
-    told = [
-        name
-        for name in (shape.sources if len(shape.sources) > 1 else ())
-        if PARTS in db.connections.of(state.source(name)).relations()
-    ]
+    """What the sources say of their transactions. Where they say nothing, these are global if two
+    sources have the table that tells which of them belong together.
+    """
+    sources = [db.state().source(name) for name in shape.sources]
+    if {source.transactions for source in sources} == {SINGLE}:
+        return SINGLE
+    told = [s for s in sources if len(sources) > 1 and _may_be_global(db, s)]
     return GLOBAL if len(told) > 1 else LOCAL
+
+
+def _may_be_global(db: Database, source: SourceDefinition) -> bool:
+    if source.transactions not in ("", GLOBAL):
+        return False
+    has_table = PARTS in db.connections.of(source).relations()
+    if source.transactions == GLOBAL and not has_table:
+        raise SourceError(
+            f"source {source.name} says transactions = 'global', and has no table {PARTS}: create"
+            " it there, with columns gid (the key) and sources"
+        )
+    return has_table
 
 
 def check_not_joined(state: CatalogState, view: str) -> None:
@@ -141,15 +156,13 @@ def drop_joined(db: Database, view: str) -> str:
 
 
 def _forget(db: Database, table: TableDefinition, name: str) -> str:
-    """Have a server forget the view; it may be gone for ever."""
-    source = open_for(db.state().source(name), table)
+    """Have a server forget the view; it may be gone for ever, or its password may be."""
     try:
-        source.remove()
+        with closing(open_for(db.state().source(name), table)) as source:
+            source.remove()
     except SourceError as error:
         return (
             f"; source {name} was not told, and may keep its log for this view (what is named"
             f" ..._{table.id} there): {error}"
         )
-    finally:
-        source.close()
     return ""

@@ -15,6 +15,7 @@ from belvedere.catalog.definitions import (
     Joined,
     TableDefinition,
     ViewDefinition,
+    batches_text,
 )
 from belvedere.catalog.joined import joined_name
 from belvedere.catalog.source_definition import SourceDefinition
@@ -199,7 +200,8 @@ def _view_text(found: ViewDefinition, joined: Joined | None) -> str:
         options.append(f"consistency = '{found.consistency}'")
     if joined is not None:
         options.append(f"algorithm = '{joined.algorithm}'")
-        options += [f"every = '{joined.every} transactions'"] if joined.every > 1 else []
+        batches = batches_text(joined.every, joined.period)
+        options += [f"every = '{batches}'"] if batches else []
     given = f" WITH ({', '.join(options)})" if options else ""
     return f"CREATE MATERIALIZED VIEW {quoted(found.name)}{given} AS {found.select}"
 

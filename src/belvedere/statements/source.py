@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from belvedere.catalog.definitions import Followed, TableDefinition
-from belvedere.catalog.source_definition import SecretPlace, SourceDefinition
+from belvedere.catalog.source_definition import TRANSACTIONS, SecretPlace, SourceDefinition
 from belvedere.catalog.sources import (
     ask_reload,
     begin_drop_source,
@@ -31,6 +31,8 @@ from belvedere.sql.dialect import Token, TokenType, parse
 from belvedere.sql.names import check_names, quoted
 from belvedere.sql.parameters import Parameters
 from belvedere.sql.query import relations
+from belvedere.warehouse.choice import LOCAL, SCENARIOS
+from belvedere.warehouse.covered import ask_load
 
 if TYPE_CHECKING:
     from belvedere.database import Database
@@ -84,6 +86,8 @@ def _create(db: Database, words: _Words) -> Message:
     words.end()
     if exists and name.lower() in db.state().sources:
         return Message(f"source {name} exists already")
+    if (said := options.get(TRANSACTIONS, LOCAL)) not in SCENARIOS:
+        raise SqlError(f"{TRANSACTIONS} = '{said}' is not known: use one of {', '.join(SCENARIOS)}")
     _try(SourceDefinition(0, name, kind, options, secrets, 0))
     if not create_source(db.store, name, kind, options, secrets, exists):
         return Message(f"source {name} exists already")
@@ -175,6 +179,10 @@ def _reload(db: Database, source: SourceDefinition, names: list[str]) -> Message
         _check_unchanged(db, source, table)
     ask_reload(db.store, source.name, [table.id for table in tables] if names else None)
     what = _listed(source, names) if names else f"all relations of {source.name}"
+    for table in state.joined() if not names else ():
+        if table.joined is not None and source.name in table.joined.sources:
+            ask_load(db.store, table.joined.progress)
+            what += f", view {table.joined.view}"
     return Message(f"{what}: loaded again by a pipeline")
 
 

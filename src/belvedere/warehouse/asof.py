@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, count
 
-from belvedere.warehouse.cuts import positions, take
+from belvedere.warehouse.cuts import WHEN_DUE, positions, take
 from belvedere.warehouse.machine import (
     DELETE,
     INSERT,
@@ -44,9 +44,19 @@ class AsOf:
         self._covered = dict(positions)
         self._queue: list[Transaction] = []
         self._batch: list[Transaction] = []  # the one that is worked at
+        self._is_due = every != WHEN_DUE
 
     def received(self, transaction: Transaction) -> list[Step]:
         self._queue.append(transaction)
+        return [] if self._batch else self._begin()
+
+    @property
+    def is_held(self) -> bool:
+        """Whether something has come that is taken when it is due."""
+        return bool(self._queue) and not self._batch and not self._is_due
+
+    def due(self) -> list[Step]:
+        self._is_due = True
         return [] if self._batch else self._begin()
 
     def found(self, query: Query, term: Term, member: int, rows: Iterable[Row]) -> Iterable[Row]:
@@ -81,7 +91,10 @@ class AsOf:
         return steps
 
     def _choose(self) -> bool:
+        if not self._is_due:
+            return False
         self._batch, self._queue = take(self._queue, self.every, self.rules.closed_cuts)
+        self._is_due = not self._batch or self.every != WHEN_DUE
         return bool(self._batch)
 
     def _net(self) -> Iterator[Update]:

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from belvedere.catalog.definitions import batches_text
 from belvedere.errors import SqlError
+from belvedere.warehouse.cuts import WHEN_DUE
 from belvedere.warehouse.rows import Shape
 
 CONVERGENT, WEAK, STRONG, COMPLETE = LEVELS = ("convergent", "weak", "strong", "complete")
@@ -41,8 +43,9 @@ _CHOSEN: dict[str, tuple[str, str, str]] = {
 @dataclass(frozen=True, slots=True)
 class Choice:
     algorithm: str
-    every: int  # transactions that are taken together
+    every: int  # transactions that are taken together; WHEN_DUE: all of a period
     reaches: str
+    period: float = 0.0  # seconds
 
 
 def choose(
@@ -52,22 +55,28 @@ def choose(
     algorithm: str | None = None,
     every: int = 1,
     has_before: bool = True,
+    period: float = 0.0,
 ) -> Choice:
     """Raises SqlError for what does not fit, with the reason and the way out.
 
-    `auto` is what does with the fewest conditions: no keys, no quiet moment. `has_before`: the
-    sources tell whole rows before changes.
+    `auto` with a level is what asks least and reaches it, without one what does with the fewest
+    conditions: no keys, no quiet moment. `has_before`: the sources tell whole rows before changes.
+    A `period` is the time between batches, in seconds, and stands for `every`.
     """
+    every = WHEN_DUE if period else every
+    if not period and every < 1:
+        raise SqlError(f"every = {every} is no number of transactions: use 1 or more")
     _check_word("consistency", consistency, LEVELS)
     _check_word("algorithm", algorithm, (*REACHES, AUTO))
     column = SCENARIOS.index(scenario)
-    named = algorithm or _default(consistency, column, every)
-    chosen = "asof" if named == AUTO else named
+    is_left_to_us = algorithm in (None, AUTO)
+    chosen = _least(shape, consistency, column, every) if is_left_to_us else str(algorithm)
     _check_fits(shape, chosen, every, has_before)
     reached = _reached(chosen, column, every)
     if consistency is not None and _is_below(reached, consistency):
-        raise SqlError(_too_weak(chosen, every, reached, consistency, column))
-    return Choice(chosen, every, reached)
+        batches = batches_text(every, period)
+        raise SqlError(_too_weak(chosen, batches, reached, consistency, column))
+    return Choice(chosen, every, reached, period)
 
 
 def _check_word(option: str, word: str | None, known: tuple[str, ...]) -> None:
@@ -75,16 +84,23 @@ def _check_word(option: str, word: str | None, known: tuple[str, ...]) -> None:
         raise SqlError(f"{option} = '{word}' is not known: use one of {', '.join(known)}")
 
 
-def _default(consistency: str | None, column: int, every: int) -> str:
-    if consistency is None or every > 1:
-        return AUTO
-    return _CHOSEN[consistency][column] or AUTO
+def _least(shape: Shape, consistency: str | None, column: int, every: int) -> str:
+    """What asks least and reaches the level; `asof` if no level is wanted, or nothing else fits."""
+    if consistency is None or every != 1 or not shape.has_keys or _twice(shape):
+        return "asof"
+    return _CHOSEN[consistency][column] or "asof"
+
+
+def _twice(shape: Shape) -> list[tuple[str, str]]:
+    """Relations that are read more than once."""
+    relations = [(m.source, m.name) for m in shape.members]
+    return [name for n, name in enumerate(relations) if name in relations[:n]]
 
 
 def _reached(algorithm: str, column: int, every: int) -> str:
     """Batches of several transactions skip states."""
     level = REACHES[algorithm][column]
-    return STRONG if every > 1 and level == COMPLETE else level
+    return STRONG if every != 1 and level == COMPLETE else level
 
 
 def _is_below(level: str, wanted: str) -> bool:
@@ -92,9 +108,7 @@ def _is_below(level: str, wanted: str) -> bool:
 
 
 def _check_fits(shape: Shape, algorithm: str, every: int, has_before: bool) -> None:
-    if every < 1:
-        raise SqlError(f"every = {every} is no number of transactions: use 1 or more")
-    if every > 1 and algorithm not in PERIODIC:
+    if every != 1 and algorithm not in PERIODIC:
         raise SqlError(
             f"{algorithm} takes no batches: leave `every` out, or use"
             f" algorithm = '{PERIODIC[0]}' or '{PERIODIC[1]}'"
@@ -104,8 +118,7 @@ def _check_fits(shape: Shape, algorithm: str, every: int, has_before: bool) -> N
             f"{algorithm} needs rows as they were before a change, and a source of this view tells"
             " only their keys: use algorithm = 't-strobe', or have the source log whole rows"
         )
-    relations = [(m.source, m.name) for m in shape.members]
-    twice = [name for n, name in enumerate(relations) if name in relations[:n]]
+    twice = _twice(shape)
     if twice and algorithm in NEED_DIFFERENT_RELATIONS:
         raise SqlError(
             f"{algorithm} cannot maintain a view that reads {'.'.join(twice[0])} twice: use"
@@ -117,12 +130,12 @@ def _check_fits(shape: Shape, algorithm: str, every: int, has_before: bool) -> N
         )
 
 
-def _too_weak(algorithm: str, every: int, reached: str, wanted: str, column: int) -> str:
+def _too_weak(algorithm: str, every: str, reached: str, wanted: str, column: int) -> str:
     scenario = SCENARIOS[column]
-    batches = f" with every = {every}" if every > 1 else ""
+    batches = f" with every = '{every}'" if every else ""
     gives = reached if reached == DIVERGES else f"is {reached}"
     text = f"{algorithm}{batches} {gives} for {scenario} transactions, and {wanted} is wanted"
-    if every > 1 and REACHES[algorithm][column] == wanted:
+    if every and REACHES[algorithm][column] == wanted:
         return f"{text}: leave `every` out"
     if _CHOSEN[wanted][column]:
         return f"{text}: leave `algorithm` out, or use '{_CHOSEN[wanted][column]}'"

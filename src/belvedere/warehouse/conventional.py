@@ -44,6 +44,13 @@ class Conventional:
                 steps.append(Apply((gone,), dict(self._received)))
         return steps or [Apply((), dict(self._received))]
 
+    @property
+    def is_held(self) -> bool:
+        return False
+
+    def due(self) -> list[Step]:
+        return []
+
     def found(self, query: Query, term: Term, member: int, rows: Iterable[Row]) -> Iterable[Row]:
         return rows
 

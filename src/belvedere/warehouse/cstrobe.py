@@ -1,6 +1,7 @@
 """C-Strobe: one batch after the other, each with the view as it was at the end of the batch.
 
-A batch is a transaction, or `every` of them (then it is periodic). Its deletions go to the view by
+A batch is a transaction, or `every` of them, or all that have come when it is due (then it is
+periodic). Its deletions go to the view by
 key. V<U> of its insertions is asked; answers may show later transactions, so
 
     what was deleted later  may be missing:  asked again with the deleted rows in its place,
@@ -18,7 +19,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import count
 
-from belvedere.warehouse.cuts import positions, take
+from belvedere.warehouse.cuts import WHEN_DUE, positions, take
 from belvedere.warehouse.machine import (
     DELETE,
     INSERT,
@@ -58,6 +59,7 @@ class CStrobe:
         self._covered = dict(positions)
         self._queue: list[Transaction] = []
         self._batch: list[Transaction] = []  # the one that is worked at
+        self._is_due = every != WHEN_DUE
         self._later: list[Update] = []  # received after the batch, in order
         self._open: dict[int, _Open] = {}
         self._delta: dict[Combination, None] = {}
@@ -69,6 +71,15 @@ class CStrobe:
             self._later += transaction.updates
             return []
         return self._begin()
+
+    @property
+    def is_held(self) -> bool:
+        """Whether something has come that is taken when it is due."""
+        return bool(self._queue) and not self._batch and not self._is_due
+
+    def due(self) -> list[Step]:
+        self._is_due = True
+        return [] if self._batch else self._begin()
 
     def found(self, query: Query, term: Term, member: int, rows: Iterable[Row]) -> Iterable[Row]:
         return rows
@@ -98,8 +109,11 @@ class CStrobe:
         return steps
 
     def _choose(self) -> bool:
+        if not self._is_due:
+            return False
         self._batch, self._queue = take(self._queue, self.every, self.rules.closed_cuts)
         self._later = [u for t in self._queue for u in t.updates]
+        self._is_due = not self._batch or self.every != WHEN_DUE
         return bool(self._batch)
 
     def _net(self) -> dict[tuple[int, Key], tuple[Update, Update]]:

@@ -12,15 +12,24 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from belvedere.libraries import pa
-from belvedere.sources.base import Answer, Question, Relation, RelationChange, SourceTransaction
+from belvedere.sources.base import (
+    Answer,
+    Question,
+    Relation,
+    RelationChange,
+    Source,
+    SourceTransaction,
+)
 from belvedere.warehouse.evaluation import Wanted
 from belvedere.warehouse.machine import DELETE, INSERT, Transaction, Update
 from belvedere.warehouse.processor import Found
-from belvedere.warehouse.rows import Member, Row, Shape, chunks
+from belvedere.warehouse.rows import Key, Member, Row, Shape, chunks
 
 CHUNK = 10_000  # values in one question
 
 Asked = tuple[int, Question]  # the member that it is for
+# asks one source in other processes: an answer of its own for each question
+AskFar = Callable[[Sequence[Question]], Sequence[Answer]]
 
 
 def transaction_of(shape: Shape, source: str, told: SourceTransaction) -> Transaction:
@@ -76,7 +85,7 @@ def questions(
             found.append((one.member, Question(relation, member.columns)))
             continue
         fields = [relation.schema.arrow.field(member.columns[c]) for c in one.columns]
-        for chunk in chunks(one.values, size):
+        for chunk in chunks([v for v in one.values if _fit(v, fields)], size):
             arrays = [
                 pa.array([value[n] for value in chunk], field.type)
                 for n, field in enumerate(fields)
@@ -86,13 +95,36 @@ def questions(
     return found
 
 
+def _fit(values: Key, fields: Sequence[pa.Field]) -> bool:
+    """Whether columns can have such values: a BIGINT is joined with an INT."""
+    return all(
+        not pa.types.is_int32(field.type) or -(1 << 31) <= value < 1 << 31
+        for value, field in zip(values, fields, strict=True)
+    )
+
+
+def is_far(asked: Iterable[Sequence[Asked]], size: int = CHUNK) -> bool:
+    """Whether so many values are asked for that several tasks should do it."""
+    keys = (q.keys for each in asked for _, q in each)
+    return sum(len(k) for k in keys if k is not None) > size
+
+
 def found_in(
-    shape: Shape, asked: Sequence[Asked], answer: Answer, shows: Callable[[str, str], bool]
+    shape: Shape, asked: Sequence[Asked], answers: Sequence[Answer], source: Source
 ) -> Found:
-    """The rows of an answer, read to its end before anything else is asked."""
+    """The rows of answers, one for each question, read to their ends before anything else is asked.
+
+    They may be of several moments. What all of them show is shown, and what one of them shows has
+    to be received before they are used; then a row that two of them have as it was and as it is
+    was changed by a transaction that compensates as if one answer had come after the change.
+    """
     rows: dict[int, list[Row]] = {}
-    for (member, _), tables in zip(asked, answer.tables, strict=True):
+    for (member, _), answer in zip(asked, answers, strict=True):
         there = rows.setdefault(member, [])
-        for table in tables:
+        for table in (table for tables in answer.tables for table in tables):
             there += rows_of(shape.members[member], table)
-    return Found(rows, lambda transaction: shows(answer.marker, transaction), answer.end)
+    markers = dict.fromkeys(answer.marker for answer in answers)
+    end = answers[0].end
+    for answer in answers[1:]:
+        end = end if source.covers(end, answer.end) else answer.end
+    return Found(rows, lambda transaction: all(source.shows(m, transaction) for m in markers), end)

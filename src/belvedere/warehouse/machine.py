@@ -112,6 +112,13 @@ Answers: TypeAlias = Sequence[Sequence[Combination]]  # per term of a query
 class Machine(Protocol):
     def received(self, transaction: Transaction) -> list[Step]: ...
 
+    @property
+    def is_held(self) -> bool:
+        """Whether something waits until it is due."""
+
+    def due(self) -> list[Step]:
+        """Time for the next batch, where batches are of a time."""
+
     def found(self, query: Query, term: Term, member: int, rows: Iterable[Row]) -> Iterable[Row]:
         """What a source has of a member now, or what it had when the algorithm needs it."""
 

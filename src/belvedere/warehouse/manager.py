@@ -16,23 +16,32 @@ import threading
 import time
 import uuid
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 
 from belvedere.catalog.definitions import TableDefinition
-from belvedere.errors import SourceError
-from belvedere.sources.base import Monitor, Relation, Source, SourceTransaction, Stopped
+from belvedere.errors import SourceError, SourceLost, SourceUnreachable
+from belvedere.sources.base import Lag, Monitor, Relation, Source, SourceTransaction, Stopped
 from belvedere.stores.base import Operations, Store
+from belvedere.warehouse.choice import STRONG
 from belvedere.warehouse.covered import Covered, Ledger
 from belvedere.warehouse.definition import from_text, machine_of
 from belvedere.warehouse.evaluation import Wanted
-from belvedere.warehouse.exchange import Asked, found_in, questions, transaction_of
+from belvedere.warehouse.exchange import (
+    CHUNK,
+    Asked,
+    AskFar,
+    found_in,
+    is_far,
+    questions,
+    transaction_of,
+)
 from belvedere.warehouse.kept import Stored
 from belvedere.warehouse.loading import Load, note_loaded, read_load, write_load
 from belvedere.warehouse.machine import Apply, Transaction
 from belvedere.warehouse.net import net
-from belvedere.warehouse.processor import Processor, Subquery, Todo
+from belvedere.warehouse.processor import Found, Processor, Subquery, Todo
 
 QUIET_SECONDS = 0.25  # between two writes that only move positions
 _TOGETHER = 100  # subqueries that are asked at once
@@ -48,28 +57,41 @@ class Manager:
         sources: Mapping[str, Source],
         stop: threading.Event,
         now: Callable[[], float] = time.monotonic,
+        far: Mapping[str, AskFar] | None = None,
+        chunk: int = CHUNK,
     ) -> None:
+        """`far` asks a source for many values at once, more than one `chunk`."""
         assert table.joined is not None
         self._store, self._table, self._sources, self._now = store, table, sources, now
-        self._joined = table.joined
-        self._ending = stop
+        self._joined, self._ending = table.joined, stop
+        self._far, self._chunk = far or {}, chunk
         self._shape, self._relations = from_text(table.joined.core.encode())
         self._kept = Stored(store, table, self._shape)
         self._ledger = Ledger(store, table.joined.progress)
         self._covered = self._ledger.covered  # perhaps ahead of what is written
+        self._written, self._busy_since = now(), 0.0
+        self._due = now() - table.joined.period  # when the last batch was
+        self.asked = self.asked_again = 0
+        self._hear_nothing()
+        self._take_over()
+
+    def _hear_nothing(self) -> None:
         self._monitors: dict[str, Monitor] = {}
         self._processor: Processor | None = None
         self._load: Load | None = None
         self._todo: deque[Subquery] = deque()
         self._reached: dict[str, str] = {}
         self._received: dict[str, str] = {}  # behind the last transaction of each
+        # position and time of what was received and is not written
+        self._behind: dict[str, deque[tuple[str, float]]] = {s: deque() for s in self._sources}
         self._missing: dict[str, set[str]] = {}  # global transactions that are half received
-        self._written, self._busy_since = now(), 0.0
-        self.asked = self.asked_again = 0
-        self._take_over()
 
     def _take_over(self) -> None:
         """Who has kept the view before conflicts at its next write."""
+        if self._covered.again:
+            for source in self._sources.values():
+                source.remove()
+            self._covered = Covered()
         self._covered = replace(self._covered, incarnation=uuid.uuid4().hex)
         self._write([], self._covered)
 
@@ -85,6 +107,10 @@ class Manager:
         return not self._ledger.covered.positions
 
     @property
+    def sources(self) -> tuple[str, ...]:
+        return tuple(self._sources)
+
+    @property
     def waits(self) -> str:
         """What the next rows wait for; "" if everything that came is applied."""
         for gid, missing in self._missing.items():
@@ -92,12 +118,25 @@ class Manager:
         if self._load is not None and self._load.missing:
             gid, source = self._load.missing[0]
             return f"the part of global transaction {gid} at {source}"
+        if self._processor is not None and self._processor.machine.is_held:
+            return f"its next batch, one every {self._joined.period:g} s"
         if self._processor is None or not self._processor.open_queries:
             return ""
         if not self._joined.algorithm.endswith("strobe") or self._joined.algorithm == "c-strobe":
             return "answers of sources"
         seconds = max(0.0, self._now() - self._busy_since)
         return f"a quiet moment, for {seconds:.0f} s"
+
+    def behind(self, source: str) -> tuple[int, float]:
+        """How many transactions are received and not in the view, and when the first of them was
+        committed.
+        """
+        waiting = self._behind[source]
+        return len(waiting), waiting[0][1] if waiting else 0.0
+
+    def lag(self, source: str) -> Lag:
+        """What the source has that was not read, and what it keeps for us."""
+        return self._sources[source].lag(self._reached[source])
 
     def step(self, timeout: float) -> None:
         """Take what comes within so many seconds, and ask what is to be asked."""
@@ -117,6 +156,9 @@ class Manager:
                     self._take(source, event)
                 else:
                     self._do(self._heard.reached(source, event.position))
+        if self._joined.period and self._now() - self._due >= self._joined.period:
+            self._due = self._now()
+            self._do(self._heard.due())
         if self._todo:
             self._ask()
         self._note_quiet()
@@ -134,10 +176,24 @@ class Manager:
         positions = dict(self._covered.positions)
         for name, source in self._sources.items():
             relations = list(dict.fromkeys(self._relations_of(name).values()))
-            prepared = source.prepare(relations)
+            prepared = self._prepare(name, source, relations)
             start = positions.setdefault(name, prepared)
             self._monitors[name] = source.follow(relations, start)
         self._reached = positions
+
+    def _prepare(self, name: str, source: Source, relations: Sequence[Relation]) -> str:
+        try:
+            return source.prepare(relations)
+        except (SourceUnreachable, SourceLost):
+            raise
+        except SourceError as error:
+            altered = [r.name for r in relations if source.describe(r.name).schema != r.schema]
+            if not altered:
+                raise
+            raise SourceError(
+                f"{name}.{altered[0]} has other columns now. Drop view {self._joined.view} and"
+                " create it again"
+            ) from error
 
     def _relations_of(self, source: str) -> dict[int, Relation]:
         members = enumerate(self._shape.members)
@@ -168,7 +224,9 @@ class Manager:
 
     def _take(self, source: str, told: SourceTransaction) -> None:
         transaction = self._news(source, transaction_of(self._shape, source, told))
+        self._check_single(source, transaction)
         self._received[source] = transaction.position
+        self._behind[source].append((transaction.position, told.time))
         if transaction.parts and self._joined.algorithm not in ("strobe", "t-strobe"):
             missing = self._missing.setdefault(transaction.gid, set(transaction.parts))
             missing.discard(source)
@@ -177,6 +235,17 @@ class Manager:
         if not self._heard.open_queries:
             self._busy_since = self._now()
         self._do(self._heard.received(transaction))
+
+    def _check_single(self, source: str, transaction: Transaction) -> None:
+        """Strobe was called strong as its sources promise single updates."""
+        is_promised = self._joined.algorithm == "strobe" and self._joined.reaches == STRONG
+        if is_promised and len(transaction.updates) > 1:
+            raise SourceError(
+                f"source {source} says transactions = 'single', and one of them has changed"
+                f" {len(transaction.updates)} rows (an UPDATE is a row that goes and one that"
+                f" comes), of which view {self._joined.view} could show a part. Drop the view, and"
+                " create it with algorithm = 't-strobe'"
+            )
 
     def _news(self, source: str, transaction: Transaction) -> Transaction:
         """Without what the view has already, as it was loaded with it."""
@@ -198,15 +267,7 @@ class Manager:
         chosen = [subquery for subquery in self._todo if subquery.source == name][:_TOGETHER]
         for subquery in chosen:
             self._todo.remove(subquery)
-        asked = [self._questions(subquery) for subquery in chosen]
-        source = self._sources[name]
-        answer = source.ask([question for each in asked for _, question in each])
-        tables = iter(answer.tables)
-        parts = [replace(answer, tables=tuple(islice(tables, len(each)))) for each in asked]
-        found = [
-            found_in(self._shape, each, part, source.shows)
-            for each, part in zip(asked, parts, strict=True)
-        ]
+        found = self._answers(name, [self._questions(subquery) for subquery in chosen])
         self.asked += len(chosen)
         for subquery, one in zip(chosen, found, strict=True):
             todo = self._heard.answered(subquery, one)
@@ -214,11 +275,25 @@ class Manager:
             self.asked_again += len(again)
             self._do(todo)
 
+    def _answers(self, name: str, asked: Sequence[Sequence[Asked]]) -> list[Found]:
+        questions, source = (
+            [question for each in asked for _, question in each],
+            self._sources[name],
+        )
+        if name in self._far and is_far(asked, self._chunk):
+            answers = iter(self._far[name](questions))
+        else:
+            answer = source.ask(questions)
+            answers = (replace(answer, tables=(tables,)) for tables in answer.tables)
+        return [
+            found_in(self._shape, each, list(islice(answers, len(each))), source) for each in asked
+        ]
+
     def _questions(self, subquery: Subquery) -> list[Asked]:
         """To ask for no row still tells what the source shows."""
         nothing = Wanted(next(iter(self._relations_of(subquery.source))), (0,), ())
         relations = dict(enumerate(self._relations))
-        return questions(self._shape, relations, subquery.wanted or [nothing])
+        return questions(self._shape, relations, subquery.wanted or [nothing], self._chunk)
 
     # ---- what is applied
 
@@ -263,9 +338,16 @@ class Manager:
     def _write(self, operations: list[Operations], covered: Covered) -> None:
         self._ledger.write(operations, covered)
         self._written = self._now()
+        for source, waiting in self._behind.items():
+            while waiting and self._has_written(source, waiting[0][0]):
+                waiting.popleft()
         for source, monitor in self._monitors.items():
             if source in covered.positions:
                 monitor.confirm(covered.positions[source])
+
+    def _has_written(self, source: str, position: str) -> bool:
+        written = self._ledger.covered.positions.get(source)
+        return written is not None and self._covers(source, written, position)
 
     def _note_quiet(self) -> None:
         """So that others see how far we are, and sources need not keep what we have."""

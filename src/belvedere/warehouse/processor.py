@@ -119,6 +119,10 @@ class Processor:
         todo = self._carry_out(self.machine.received(transaction))
         return [*todo, *self._use_waiting(transaction.source), *self._look(transaction.source)]
 
+    def due(self) -> list[Todo]:
+        """It is time for a batch, where batches are of a time."""
+        return self._carry_out(self.machine.due())
+
     def reached(self, source: str, position: str) -> list[Todo]:
         self._channels[source].position = position
         return self._use_waiting(source)

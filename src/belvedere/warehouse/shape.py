@@ -20,6 +20,7 @@ from sqlglot import exp
 
 from belvedere.errors import SqlError
 from belvedere.sources.base import Relation
+from belvedere.types import BIGINT, DOUBLE, INT
 from belvedere.warehouse.rows import Equality, Member, Shape
 
 Find = Callable[[exp.Table], tuple[str, Relation]]  # the source of a relation, and what it is
@@ -37,7 +38,7 @@ _WORDS = {
     "qualify": "QUALIFY",
     "laterals": "LATERAL VIEW",
 }
-_FLOATING = ("FLOAT", "DOUBLE")
+_WHOLE = {INT, BIGINT}  # one number is the same in both
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,8 +152,9 @@ class _Split:
         one, other = (self._place(side) for side in sides)
         if one is None or other is None or one[0] == other[0]:
             return None
-        types = {str(self.tables[m].relation.schema.columns[c].type) for m, c in (one, other)}
-        return None if len(types) > 1 or types & set(_FLOATING) else (one, other)
+        types = {self.tables[m].relation.schema.columns[c].type for m, c in (one, other)}
+        is_one = len(types) == 1 or types <= _WHOLE
+        return (one, other) if is_one and DOUBLE not in types else None
 
     def _place(self, column: exp.Column) -> Place | None:
         found = [
@@ -257,9 +259,9 @@ def _check_connected(tables: Sequence[_Table], ties: Sequence[tuple[Place, Place
         reached |= near
     if apart := [t.alias for n, t in enumerate(tables) if n not in reached]:
         raise SqlError(
-            f"no equality of two columns (of one type, not a floating one) joins {apart[0]} with"
-            f" {tables[0].alias}: for each change all its rows would be fetched. Join it by a"
-            " column, or leave `algorithm` out"
+            "no equality of two columns (of one type, where INT and BIGINT are one, and not a"
+            f" floating one) joins {apart[0]} with {tables[0].alias}: for each change all its rows"
+            " would be fetched. Join it by a column, or leave `algorithm` out"
         )
 
 

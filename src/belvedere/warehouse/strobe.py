@@ -64,6 +64,13 @@ class Strobe:
         self._received[transaction.source] = transaction.position
         return [*steps, *self._take(transaction.updates[-1:]), *self._apply()]
 
+    @property
+    def is_held(self) -> bool:
+        return False
+
+    def due(self) -> list[Step]:
+        return []
+
     def found(self, query: Query, term: Term, member: int, rows: Iterable[Row]) -> Iterable[Row]:
         return rows
 

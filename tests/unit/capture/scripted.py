@@ -21,6 +21,7 @@ from belvedere.sources.base import (
     Answer,
     Event,
     Lag,
+    Part,
     Question,
     Quiet,
     Relation,
@@ -42,6 +43,7 @@ class Entry:
     changes: Changes
     before: dict[str, Rows]
     stopped: str = ""
+    part: Part | None = None
 
     @property
     def name(self) -> str:
@@ -70,12 +72,12 @@ class Server:
     def __post_init__(self) -> None:
         self.rows = {name: {} for name in self.schemas}
 
-    def commit(self, changes: Changes, hidden: bool = False) -> Entry:
+    def commit(self, changes: Changes, hidden: bool = False, part: Part | None = None) -> Entry:
         before: dict[str, Rows] = {}
         for relation, rows in changes.items():
             known = self.rows[relation]
             before[relation] = {key: known[key] for key in rows if key in known}
-        entry = Entry(len(self.log), changes, before)
+        entry = Entry(len(self.log), changes, before, part=part)
         # who waits for the lock on a row goes on when it is released
         self.hidden = [other for other in self.hidden if not other.touches(entry)]
         for relation, rows in changes.items():
@@ -225,7 +227,7 @@ class ScriptedMonitor:
         )
         if not changes:
             return Quiet(position)
-        return SourceTransaction(entry.name, position, 1000.0 + entry.number, changes)
+        return SourceTransaction(entry.name, position, 1000.0 + entry.number, changes, entry.part)
 
     def _change(self, entry: Entry, name: str) -> RelationChange:
         schema = self.relations[name].schema.arrow

@@ -125,14 +125,13 @@ def test_the_joined_rows_of_a_view_are_compared_with_its_sources(
     assert db.verify_base("w").ok
     table = db.state().table("w__joined")
     with db.store.base.snapshot() as snapshot:
-        (keys, values), *_ = snapshot.scan(table.id)
+        (keys, _), *_ = snapshot.scan(table.id)
     db.store.base.write_all([made(table, keys[:2], pa.nulls(2, pa.binary()))])
     found = db.verify_base("w")
     assert found.counts == {"missing": 2}
-    with pytest.raises(BelvedereError, match="DROP MATERIALIZED VIEW w, and create it again"):
-        db.repair_base("w")
-    db.store.base.write_all([made(table, keys[:2], values[:2])])
+    assert db.repair_base("w").counts == {"missing": 2}
     assert db.verify_base("w").ok
+    assert shown(db) == expected() or is_busy
     _busy.clear()
     db.catch_up(timeout=LONG)
     assert shown(db) == expected()

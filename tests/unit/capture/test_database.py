@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 import belvedere
+from belvedere.capture.follower import Follower
 from belvedere.cli.followed import followed
 from belvedere.cli.tables import console
 from belvedere.database import Database
@@ -83,6 +85,8 @@ def test_a_view_over_a_source_and_a_table_of_ours(db: Database) -> None:
     db.sql(VIEW)
     with pytest.raises(ViewNotReady, match="still being copied"):
         db.sql("SELECT * FROM b.accounts")
+    with pytest.raises(CatalogError, match="write to it there"):
+        db.sql("INSERT INTO b.accounts VALUES (9, 9)")
     db.catch_up(timeout=LONG)
     assert amounts(db) == {1: 10, 2: 20}
     _servers["b"].commit({"accounts": {1: None, 3: account(3, 30)}})
@@ -107,6 +111,27 @@ def test_a_running_pipeline_follows_sources_that_come_later(db: Database) -> Non
     pipeline.stop()
     (source,) = db.status().sources
     assert (source.state, source.lag_transactions) == ("following", 0)
+
+
+def test_lag_is_the_age_of_the_oldest_transaction_that_no_view_has(db: Database) -> None:
+    db.sql(CREATE.format("b"))
+    db.sql(VIEW)
+    db.catch_up(timeout=LONG)
+    (first, *_) = [
+        _servers["b"].commit({"accounts": {1: account(1, amount)}}) for amount in range(11, 14)
+    ]
+    _servers["b"].deliver()
+    follower = Follower(db.store, db.state().source("b"), Prompt(_servers["b"]))
+    follower.step(0)
+    committed = 1000.0 + first.number  # as the script says
+    low = time.time() - committed
+    (source,) = db.status().sources
+    assert source.lag_transactions == 3
+    assert low <= source.lag_seconds <= time.time() - committed
+    follower.close()
+    db.catch_up(timeout=LONG)
+    (source,) = db.status().sources
+    assert (source.lag_transactions, source.lag_seconds) == (0, 0.0)
 
 
 def test_available_now_brings_what_sources_have_by_now(db: Database) -> None:

@@ -307,6 +307,19 @@ def test_a_relation_that_is_gone_at_the_source_does_not_stop_the_others() -> Non
     assert "no relation savings" in progress.stopped["savings"]
 
 
+def test_an_altered_relation_stops_though_it_is_the_only_one() -> None:
+    world = World(3)
+    world.name("accounts")
+    world.settle()
+    columns = (*SCHEMAS["accounts"].columns, Column("more", BIGINT))
+    world.server.schemas["accounts"] = Schema(columns, ("id",))
+    world.follower = None
+    world.settle()
+    state = world.store.catalog.read(read_state)
+    progress, _ = read_progress(world.store, state.source("bank").progress)
+    assert progress.stopped == {"accounts": "its columns are not those that it had"}
+
+
 def test_a_password_that_is_wrong_for_a_while_stops_no_relation() -> None:
     world = World(4)
     world.name("accounts")

@@ -4,8 +4,11 @@ its SELECT gives, and what the levels promise on the way.
 
 from __future__ import annotations
 
+import math
 import random
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -16,10 +19,16 @@ from belvedere.cli.status import kept_lines
 from belvedere.cli.tables import console
 from belvedere.database import Database
 from belvedere.epochs.local import LocalRunner
+from belvedere.epochs.settings import Settings
 from belvedere.errors import BelvedereError, CatalogError, Conflict, SourceError, SqlError
+from belvedere.sources.base import Answer, Part, Question
 from belvedere.sources.registry import register
+from belvedere.status import ViewInfo, prometheus
 from belvedere.types import BIGINT, STRING, Column, Schema
 from belvedere.waiting import wait_until
+from belvedere.warehouse.choice import PERIODIC
+from belvedere.warehouse.covered import ask_load
+from belvedere.warehouse.exchange import CHUNK
 from belvedere.warehouse.manager import Manager
 from tests.unit.capture.scripted import Changes, ScriptedSource, Server
 from tests.unit.capture.test_follower import Crash, Crashing
@@ -137,15 +146,20 @@ def test_conventional_maintenance_is_right_only_while_nothing_overlaps_and_says_
 class World:
     """Two sources and a database in memory, whose process may end before or after any write."""
 
-    def __init__(self, seed: int, algorithm: str) -> None:
-        self.chance = random.Random(seed)
+    def __init__(
+        self, seed: int, algorithm: str, is_far: bool = False, every: str = "1 transaction"
+    ) -> None:
+        """`is_far`: more than one value is asked for by several answers, each of its own moment."""
+        self.chance, self.is_far, self.asked_far = random.Random(seed), is_far, 0
         _servers["shop"] = Server({"orders": ORDERS})
         _servers["crm"] = Server({"customers": CUSTOMERS})
         change(self.chance, 6)
         self.db = opened("memory:")
         for name in ("shop", "crm"):
             self.db.sql(f"CREATE SOURCE {name} TYPE kept OPTIONS (server = '{name}')")
-        self.db.sql(VIEW.format(f"algorithm = '{algorithm}'"))
+        with_every = f", every = '{every}'" if algorithm in PERIODIC else ""
+        self.db.sql(VIEW.format(f"algorithm = '{algorithm}'{with_every}"))
+        self.clock = 0.0
         self.base = Crashing(self.db.store.base)
         self.db.store.base = self.base  # passes on all but writes
         self.manager: Manager | None = None
@@ -155,10 +169,32 @@ class World:
         if self.manager is None:
             (table,) = self.db.state().joined()
             sources = {name: ScriptedSource(_servers[name]) for name in ("shop", "crm")}
-            self.manager = Manager(self.db.store, table, sources, Event())
+            far = {name: partial(self._ask_far, source) for name, source in sources.items()}
+            far, chunk = (far, 1) if self.is_far else ({}, CHUNK)
+            self.manager = Manager(
+                self.db.store, table, sources, Event(), lambda: self.clock, far, chunk
+            )
         self.base.crash = "" if is_last else self.chance.choice(["before", "after", *[""] * 8])
-        self.manager.step(0)
+        try:
+            self.manager.step(0)
+        except Conflict:
+            self.manager = None  # as its thread does: look again
         self.base.crash = ""
+
+    def _ask_far(self, source: ScriptedSource, questions: Sequence[Question]) -> list[Answer]:
+        answers = []
+        for question in questions:
+            if self.chance.random() < 0.5:
+                change(self.chance, 1, hidden=0.5)
+            answers.append(source.ask([question]))
+            if self.chance.random() < 0.5:
+                source.server.show()
+        self.asked_far += 1
+        return answers
+
+    def bring_up(self) -> None:
+        """What is kept, into the view; no source is asked for its position."""
+        self.db._bring_up(Settings(), LONG, math.inf, False)
 
     def run(self) -> None:
         for _ in range(60):
@@ -175,6 +211,7 @@ class World:
             self.step(is_last=True)
 
     def _something(self) -> None:
+        self.clock += 1.0
         if self.chance.random() < 0.4:
             change(self.chance, 1, hidden=0.5)
         for server in _servers.values():
@@ -201,6 +238,63 @@ def test_whoever_crashes_the_view_is_what_its_select_gives(algorithm: str) -> No
         crashes += world.crashes
         world.db.close()
     assert crashes > 6
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_a_view_that_is_loaded_again_at_any_time_is_what_its_select_gives(algorithm: str) -> None:
+    for seed in range(4):
+        world = World(seed, algorithm)
+        (table,) = world.db.state().joined()
+        assert table.joined is not None
+        for _ in range(3):
+            world.run()
+            ask_load(world.db.store, table.joined.progress)
+        world.run()
+        world.db.catch_up(timeout=LONG)
+        assert shown(world.db) == expected(), f"seed {seed}"
+        world.db.close()
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_values_may_be_asked_in_parts_of_several_moments(algorithm: str) -> None:
+    asked_far = 0
+    for seed in range(8):
+        world = World(seed, algorithm, is_far=True)
+        world.run()
+        world.db.catch_up(timeout=LONG)
+        assert shown(world.db) == expected(), f"seed {seed}"
+        asked_far += world.asked_far
+        world.db.close()
+    assert asked_far > 8
+
+
+@pytest.mark.parametrize("algorithm", ["asof", "c-strobe"])
+def test_batches_of_a_time_wait_for_it_and_show_all_that_has_come(algorithm: str) -> None:
+    world = World(1, algorithm, every="10 s")
+    world.step(is_last=True)
+    assert world.manager is not None
+    change(world.chance, 1)  # the first is not held
+    for server in _servers.values():
+        server.deliver()
+    steps(world.manager, 20)
+    world.bring_up()
+    for _ in range(3):
+        before = shown(world.db)
+        for _ in range(4):
+            change(world.chance, 2)
+            for server in _servers.values():
+                server.show()
+                server.deliver()
+            steps(world.manager, 5)
+            world.bring_up()
+            assert shown(world.db) == before
+        assert world.manager.waits == "its next batch, one every 10 s"
+        world.clock += 10.0
+        steps(world.manager, 20)
+        world.bring_up()
+        assert shown(world.db) == expected()
+        assert world.manager.waits == ""
+    world.db.close()
 
 
 def test_two_processes_do_not_keep_one_view() -> None:
@@ -259,6 +353,132 @@ def test_a_truncated_relation_stops_the_view_with_the_way_out(db: Database) -> N
     assert shown(db) == expected()
 
 
+def test_a_view_of_which_the_log_is_lost_is_loaded_again(db: Database) -> None:
+    db.sql(VIEW.format("algorithm = 't-strobe'"))
+    db.catch_up(timeout=LONG)
+    change(random.Random(6), 9)
+    server = _servers["shop"]
+    server.forgotten = server.confirmed = len(server.log)
+    with pytest.raises(SourceError, match="has forgotten its log"):
+        db.catch_up(timeout=LONG)
+    (view,) = db.status().views
+    assert "RELOAD loads the view again" in view.advice
+    assert "view w" in str(db.sql("ALTER SOURCE shop RELOAD"))
+    db.catch_up(timeout=LONG)
+    assert shown(db) == expected()
+    assert db.status().views[0].advice == ""
+
+
+def test_an_altered_relation_stops_the_view_with_the_way_out(db: Database) -> None:
+    db.sql(VIEW.format("algorithm = 'asof'"))
+    db.catch_up(timeout=LONG)
+    columns = (*ORDERS.columns, Column("more", BIGINT))
+    _servers["shop"].schemas["orders"] = Schema(columns, ("id",))
+    _servers["crm"].commit({"customers": {0: {"id": 0, "name": "x"}}})
+    with pytest.raises(SourceError, match=r"shop.orders has other columns now. Drop view w and"):
+        db.catch_up(timeout=LONG)
+    db.sql("DROP MATERIALIZED VIEW w")
+
+
+def test_a_view_is_dropped_also_when_a_password_is_gone(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OF_TEST", "x")
+    db.sql("DROP SOURCE crm")
+    db.sql("CREATE SOURCE crm TYPE kept OPTIONS (server = 'crm', password = env('OF_TEST'))")
+    db.sql(VIEW.format("algorithm = 'asof'"))
+    monkeypatch.delenv("OF_TEST")
+    said = str(db.sql("DROP MATERIALIZED VIEW w"))
+    assert "source crm was not told" in said
+    assert "OF_TEST" in said
+    assert not db.state().tables
+
+
+def test_sources_say_what_their_transactions_are_and_are_held_to_it(db: Database) -> None:
+    with pytest.raises(SqlError, match="use one of single, local, global"):
+        db.sql("CREATE SOURCE x TYPE kept OPTIONS (server = 'shop', transactions = 'small')")
+    for name in ("shop", "crm"):
+        db.sql(f"DROP SOURCE {name}")
+        text = (
+            f"CREATE SOURCE {name} TYPE kept OPTIONS (server = '{name}', transactions = 'single')"
+        )
+        db.sql(text)
+        assert str(db.sql(f"SHOW CREATE SOURCE {name}")) == text
+    assert "strobe keeps it strong" in str(
+        db.sql(VIEW.format("algorithm = 'auto', consistency = 'strong'"))
+    )
+    db.catch_up(timeout=LONG)
+    _servers["shop"].commit({"orders": {90: {"id": 90, "customer": 0, "amount": 99}}})
+    _servers["crm"].commit({"customers": {0: None}})
+    _servers["crm"].commit({"customers": {0: {"id": 0, "name": "z"}}})
+    db.catch_up(timeout=LONG)
+    assert shown(db) == expected()
+    before = shown(db)
+    _servers["crm"].commit({"customers": {0: {"id": 0, "name": "y"}}})
+    with pytest.raises(SourceError, match=r"crm says transactions = 'single', .* changed 2 rows"):
+        db.catch_up(timeout=LONG)
+    assert shown(db) == before
+    db.sql("DROP MATERIALIZED VIEW w")
+
+
+def test_a_source_with_global_transactions_needs_the_table_that_names_them(db: Database) -> None:
+    for name in ("shop", "crm"):
+        db.sql(f"DROP SOURCE {name}")
+        db.sql(
+            f"CREATE SOURCE {name} TYPE kept OPTIONS (server = '{name}', transactions = 'global')"
+        )
+    with pytest.raises(SourceError, match="no table belvedere_transactions"):
+        db.sql(VIEW.format("algorithm = 'auto'"))
+    for name in ("shop", "crm"):
+        _servers[name].schemas["belvedere_transactions"] = GIDS
+        _servers[name].rows["belvedere_transactions"] = {}
+    assert "g-strobe keeps it strong" in str(db.sql(VIEW.format("algorithm = 'g-strobe'")))
+    with pytest.raises(SqlError, match="t-strobe is weak for global transactions"):
+        db.sql(
+            VIEW.replace("VIEW w", "VIEW z").format(
+                "algorithm = 't-strobe', consistency = 'strong'"
+            )
+        )
+
+
+@pytest.mark.parametrize("algorithm", ["g-strobe", "c-strobe", "asof"])
+def test_a_missing_part_of_a_global_transaction_is_named_and_waited_for(
+    db: Database, algorithm: str
+) -> None:
+    for server in _servers.values():
+        server.schemas["belvedere_transactions"] = GIDS
+        server.rows["belvedere_transactions"] = {}
+    db.sql(VIEW.format(f"algorithm = '{algorithm}'"))
+    db.catch_up(timeout=LONG)
+    before, part = shown(db), Part("move-7", ("shop", "crm"))
+    pipeline = db.start()
+    changes: Changes = {"orders": {50: {"id": 50, "customer": 50, "amount": 50}}}
+    first = _servers["shop"].commit(changes, part=part)
+    for number in range(51, 54):  # others wait behind it
+        _servers["shop"].commit({"orders": {number: {"id": number, "customer": 50, "amount": 60}}})
+    _servers["shop"].deliver()
+
+    def waits() -> ViewInfo | None:
+        (view,) = db.status().views
+        return view if any(lag.lag_transactions == 4 for lag in view.lags) else None
+
+    view = wait_until(waits, LONG)
+    assert view is not None
+    assert view.waits == "the part of global transaction move-7 at crm"
+    (lag,) = (lag for lag in view.lags if lag.source == "shop")
+    assert time.time() - lag.lag_seconds >= 1000.0 + first.number
+    assert "view_source_lag_transactions" in prometheus(db.status())
+    (line, *lines) = map(str, kept_lines((view,)))
+    assert line.endswith("waits for the part of global transaction move-7 at crm")
+    assert any("shop is 4 transactions ahead, the oldest" in line for line in lines)
+    assert shown(db) == before
+    _servers["crm"].commit({"customers": {50: {"id": 50, "name": "fifty"}}}, part=part)
+    with db.session(LONG) as mine:
+        mine.wrote()
+        assert shown(mine) == expected()
+    pipeline.stop()
+
+
 def test_a_session_reads_what_was_written_at_a_source(db: Database) -> None:
     db.sql(VIEW.format("algorithm = 'asof'"))
     pipeline = db.start()
@@ -279,6 +499,9 @@ def test_a_session_reads_what_was_written_at_a_source(db: Database) -> None:
         (VIEW.format("algorithm = 'conventional', consistency = 'weak'"), "conventional diverges"),
         (VIEW.format("algorithm = 'g-strobe', every = 3"), "leave `every` out"),
         (VIEW.format("algorithm = 'asof', every = 'often'"), "every = '100 transactions'"),
+        (VIEW.format("algorithm = 'asof', every = '0 s'"), "or '10 s'"),
+        (VIEW.format("algorithm = 'g-strobe', every = '2 minutes'"), "takes no batches"),
+        (VIEW.format("every = '5 s', consistency = 'complete'"), "leave `every` out"),
         (VIEW.format("algorithm = 'strobe', consistency = 'strong'"), "use 't-strobe'"),
         (
             "CREATE MATERIALIZED VIEW w WITH (algorithm = 'asof') AS SELECT o.id FROM shop.orders o"
