@@ -170,7 +170,7 @@ def _published(results: Results) -> Table:
             note = (
                 "the same work as the others"
                 if figure == END_TO_END
-                else "from a log with before-images; largest epochs"
+                else "from a log; largest epochs"
             )
             table.add_row(
                 label,
@@ -200,10 +200,8 @@ def _published(results: Results) -> Table:
 
 
 def _best(results: Results, figure: str, view: str) -> Rate | None:
-    """The figure at its largest epochs, with before-images."""
-    found = [
-        r for r in results.rates if (r.figure, r.view, r.before_images) == (figure, view, True)
-    ]
+    """The figure at its largest epochs."""
+    found = [r for r in results.rates if (r.figure, r.view) == (figure, view)]
     return max(found, key=lambda rate: rate.size, default=None)
 
 
@@ -476,12 +474,11 @@ def _amount(verdict: Verdict, number: float) -> str:
     return f"{number:.2f}" if verdict.unit.startswith("x ") else f"{number:,.0f}"
 
 
-def _reading_order(rate: Rate) -> tuple[int, int, bool, int]:
+def _reading_order(rate: Rate) -> tuple[int, int, int]:
     """Ingest first, then view by view: maintain from large epochs to small, then end to end."""
     place = EVERY.index(rate.view) if rate.view in EVERY else -1
     return (
         place,
         (INGEST, MAINTAIN, END_TO_END).index(rate.figure),
-        not rate.before_images,
         -rate.size,
     )

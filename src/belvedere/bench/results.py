@@ -39,7 +39,6 @@ class Rate:
     seconds: float
     size: int
     correct: bool
-    before_images: bool = True
     epochs: tuple[int, ...] = ()
 
     @property
@@ -294,15 +293,9 @@ class Results:
     sources: tuple[SourceResults, ...] = ()
     hbase: tuple[HBaseResults, ...] = ()
 
-    def rate(
-        self, figure: str, view: str, size: int | None = None, before_images: bool = True
-    ) -> Rate | None:
+    def rate(self, figure: str, view: str, size: int | None = None) -> Rate | None:
         """The figure's last measurement, or none."""
-        found = [
-            r
-            for r in self.rates
-            if (r.figure, r.view, r.before_images) == (figure, view, before_images)
-        ]
+        found = [r for r in self.rates if (r.figure, r.view) == (figure, view)]
         return next((r for r in reversed(found) if size is None or r.size == size), None)
 
     def peer(self, engine: str, view: str) -> float | None:

@@ -25,7 +25,6 @@ from belvedere.bench.views import JOIN
 BACKLOG, EPOCH = 1_000_000, 200_000
 MAINTAIN_BACKLOG = {"V1": 4.0, "V2": 14.0, "V3": 5.0, "V4": 5.0, "V_all": 12.0}
 MAINTAIN_EPOCHS = {"V1": 2.0, "V2": 9.0, "V3": 3.0, "V4": 3.0, "V_all": 5.5}
-MAINTAIN_WITHOUT_BEFORE = {"V2": 2.5, "V_all": 3.0}
 INGEST_TO_V2 = 6.0
 END_TO_END_RATIO = {"V2": 3.0, "V_all": 4.5}
 FRESH_TO_EMPTY_JOB = 1.6
@@ -70,17 +69,15 @@ def maintain_target(rate: Rate) -> float | None:
     """The ratio to LMDB that a maintain figure is held to, where its epochs are of a size that has
     one.
     """
-    if not rate.before_images:
-        return MAINTAIN_WITHOUT_BEFORE.get(rate.view) if rate.size == EPOCH else None
     return {BACKLOG: MAINTAIN_BACKLOG, EPOCH: MAINTAIN_EPOCHS}.get(rate.size, {}).get(rate.view)
 
 
 def rate_target(rate: Rate) -> float | None:
     if rate.figure == INGEST:
-        return INGEST_TO_V2 if rate.before_images else None
+        return INGEST_TO_V2
     if rate.figure == MAINTAIN:
         return maintain_target(rate)
-    return END_TO_END_RATIO.get(rate.view) if rate.before_images else None
+    return END_TO_END_RATIO.get(rate.view)
 
 
 def duckdb_target(rate: Rate) -> float | None:
@@ -89,7 +86,7 @@ def duckdb_target(rate: Rate) -> float | None:
     """
     if rate.view == JOIN and rate.figure == MAINTAIN:
         return JOIN_MAINTAIN if rate.size == EPOCH else None
-    if rate.figure == END_TO_END and rate.before_images:
+    if rate.figure == END_TO_END:
         return JOIN_END_TO_END if rate.view == JOIN else 1.0
     return None
 
@@ -316,4 +313,4 @@ def described(rate: Rate) -> str:
     words = [rate.figure] if rate.figure == INGEST else [rate.figure, rate.view]
     if rate.figure == MAINTAIN:
         words.append("in one go" if rate.size >= rate.ops else f"in epochs of {rate.size:,}")
-    return " ".join(words) + ("" if rate.before_images else ", no before-images")
+    return " ".join(words)

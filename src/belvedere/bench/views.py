@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 BASE_COLUMNS = "key STRING, grp STRING, val BIGINT, PRIMARY KEY (key)"
+CREATE_TABLE = f"CREATE TABLE r ({BASE_COLUMNS})"
 CREATE_SMALL = "CREATE TABLE s (grp STRING, name STRING, PRIMARY KEY (grp))"
 TOGETHER = "V_all"
 JOIN = "V5"
@@ -98,9 +99,3 @@ def many(variants: int, aggregates: int = 10) -> tuple[View, ...]:
             select = text.format(way=way, bound=number * 1_000, having=having)
             views.append(View(f"M{number}_{way}", select, ("grp", "n", "total", "large")))
     return tuple(views)
-
-
-def create_table(before_images: bool = True) -> str:
-    return f"CREATE TABLE r ({BASE_COLUMNS})" + (
-        "" if before_images else " WITH (before_images = false)"
-    )

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from belvedere.bench import workload
 from belvedere.bench.oracle import Log, Oracle
-from belvedere.bench.views import WHOLE, View, create_table, members
+from belvedere.bench.views import CREATE_TABLE, WHOLE, View, members
 
 _COLUMNS = ["key", "grp", "val"]
 _WARM_ROUNDS, _WARM_OPS = 4, 20_000
@@ -33,8 +33,8 @@ class Database:
         self.views = tuple(views)
         self.db: Any = import_module("belvedere").open(str(path))
 
-    def create(self, before_images: bool = True) -> None:
-        self.db.sql(create_table(before_images))
+    def create(self) -> None:
+        self.db.sql(CREATE_TABLE)
         for view in self.views:
             self.db.sql(view.create)
 
@@ -84,11 +84,11 @@ class Database:
 
 
 @contextmanager
-def fresh(path: Path, views: Sequence[View], before_images: bool = True) -> Iterator[Database]:
+def fresh(path: Path, views: Sequence[View]) -> Iterator[Database]:
     """A new database that is gone afterwards."""
     with emptied(path):
         database = Database(path, views)
-        with created(database, before_images):
+        with created(database):
             yield database
 
 
@@ -104,10 +104,10 @@ def emptied(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def created(database: D, before_images: bool = True) -> Iterator[D]:
+def created(database: D) -> Iterator[D]:
     """The tables and views of a database of any kind; it is closed afterwards."""
     try:
-        database.create(before_images)
+        database.create()
         yield database
     finally:
         database.close()

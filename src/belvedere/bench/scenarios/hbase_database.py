@@ -58,7 +58,7 @@ class HBaseDatabase(Database):
         width = Width(tasks, fixed)
         self.db._runner = SparkRunner(self.db.store, self.db.spark, width)
 
-    def create(self, before_images: bool = True) -> None:
+    def create(self) -> None:
         for name, text in (("r", _R), ("s", _S)) if self.joins else (("r", _R),):
             create_table(self.url, self.users(name), FAMILY)
             self.db.sql(text.format(self.users(name)))

@@ -1,5 +1,4 @@
-"""Ingest: durable writes of the base table in calls of 10,000 operations, with and without
-before-images.
+"""Ingest: durable writes of the base table in calls of 10,000 operations.
 
 No view exists, so this is the store's write path alone: row, log, sync.
 """
@@ -14,20 +13,15 @@ from belvedere.bench.scenarios.settings import Settings, main
 
 
 def run(settings: Settings) -> Results:
-    return Results(rates=tuple(_one(settings, before_images) for before_images in (True, False)))
-
-
-def _one(settings: Settings, before_images: bool) -> Rate:
     log = settings.log()
     with fresh(settings.work / "ingest", ()) as warm:
         warm.write(settings.log(1), settings.call)
-    with fresh(settings.work / "ingest", (), before_images) as database:
+    with fresh(settings.work / "ingest", ()) as database:
         start = time.perf_counter()
         ops = database.write(log, settings.call)
         seconds = time.perf_counter() - start
-        return Rate(
-            INGEST, "-", ops, seconds, settings.call, database.correct([log]), before_images
-        )
+        correct = database.correct([log])
+    return Results(rates=(Rate(INGEST, "-", ops, seconds, settings.call, correct),))
 
 
 if __name__ == "__main__":

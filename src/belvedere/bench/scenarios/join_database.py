@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from belvedere.bench import workload_join
 from belvedere.bench.oracle import JoinOracle, Log
 from belvedere.bench.scenarios.database import Database, batches, created, emptied, marker_log
-from belvedere.bench.views import CREATE_SMALL, V5, create_table
+from belvedere.bench.views import CREATE_SMALL, CREATE_TABLE, V5
 
 _R, _S = ["key", "grp", "val"], ["grp", "name"]
 _WARM_ROUNDS, _WARM_OPS = 4, 20_000
@@ -24,8 +24,8 @@ class JoinDatabase(Database):
     def __init__(self, path: Path) -> None:
         super().__init__(path, (V5,))
 
-    def create(self, before_images: bool = True) -> None:
-        self.db.sql(create_table(before_images))
+    def create(self) -> None:
+        self.db.sql(CREATE_TABLE)
         self.db.sql(CREATE_SMALL)
         self.db.sql(V5.create)
 

@@ -3,8 +3,7 @@ earlier logs.
 
 A first million operations is written and loaded into the views, a second one (another seed) is
 written and caught up in epochs of the same size, so that processes are warm for them; then a third
-one is written, and only its `catch_up` is timed. Three ways: in one epoch, in epochs of 200,000,
-and the same without before-images in the log.
+one is written, and only its `catch_up` is timed: in one epoch, and in epochs of 200,000.
 """
 
 from __future__ import annotations
@@ -19,17 +18,15 @@ from belvedere.bench.views import members
 
 def run(settings: Settings) -> Results:
     warm_up(settings.work, settings.call)
-    ways = ((settings.ops, True), (settings.epoch, True), (settings.epoch, False))
+    sizes = (settings.ops, settings.epoch)
     return Results(
-        rates=tuple(
-            _one(settings, view, size, before) for view in settings.views for size, before in ways
-        )
+        rates=tuple(_one(settings, view, size) for view in settings.views for size in sizes)
     )
 
 
-def _one(settings: Settings, view: str, size: int, before_images: bool) -> Rate:
+def _one(settings: Settings, view: str, size: int) -> Rate:
     first, second, third = (settings.log(number) for number in range(3))
-    with fresh(settings.work / "maintain", members(view), before_images) as database:
+    with fresh(settings.work / "maintain", members(view)) as database:
         # the first is loaded; the second lets workers take the memory that large epochs need
         for log in (first, second):
             database.write(log, settings.call)
@@ -45,7 +42,6 @@ def _one(settings: Settings, view: str, size: int, before_images: bool) -> Rate:
             seconds,
             size,
             database.correct([first, second, third]),
-            before_images,
             operations(epochs),
         )
 
