@@ -56,7 +56,7 @@ class Decoder:
             return None
         if self.view.decode == "minimum":
             return {value}
-        if value < 0:
+        if value <= 0:  # no sum of powers: a record of no versions is not there
             return None
         return {1 << bit for bit in range(value.bit_length()) if value >> bit & 1}
 

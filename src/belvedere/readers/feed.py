@@ -178,11 +178,7 @@ def feed(
         if not since:
             yield at, changes.entry(at)
         told = time.monotonic()
-        while True:
-            left = None if timeout is None else max(0.0, told + timeout - time.monotonic())
-            newer = _next(store, at, left if follow else 0.0)
-            if newer is None:
-                return
+        while newer := _next(store, at, _left(timeout, told) if follow else 0.0):
             older, held = held, newer
             try:
                 check_same(held.state, view)
@@ -198,6 +194,11 @@ def feed(
         raise gone(at, store.catalog.read(oldest_readable)) from error
     finally:
         pins.release(store, held)
+
+
+def _left(timeout: float | None, since: float) -> float | None:
+    """Of so many seconds that began at a time."""
+    return None if timeout is None else max(0.0, since + timeout - time.monotonic())
 
 
 def check_view(store: Store, held: pins.Held, view: ViewDefinition) -> None:

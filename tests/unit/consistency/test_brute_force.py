@@ -175,7 +175,12 @@ def listed(base: Base) -> Shown:
 
 
 def paired(base: Base) -> Shown:
-    """No row tells alone what it adds."""
+    """No row tells alone what it adds: each is there once for every other one."""
+    rows = [{"k": k, "y": y} for k, (g, y) in base.items() if g == "a"]
+    return _rows(*(row for row in rows for _ in rows[1:]))
+
+
+def ranked(base: Base) -> Shown:
     ys = [y for g, y in base.values() if g == "a"]
     return _rows(*({"k": k, "y": y} for k, (g, y) in base.items() if g == "a" and len(ys) > 1))
 
@@ -195,7 +200,7 @@ KINDS: dict[str, tuple[str, Callable[[Base], Shown], list[Shown]]] = {
     ),
     "ranked": (
         "SELECT g, k, y FROM (SELECT *, count(*) OVER (PARTITION BY g) AS n FROM r) AS c WHERE n > 1",
-        paired,
+        ranked,
         [_rows({"k": "k", "y": 1}), ()],
     ),
 }
@@ -270,6 +275,11 @@ def test_two_versions_of_one_row_are_no_state() -> None:
     ]
     seen = [{"state": "d", "key": ["a"], "row": {"g": "a", "s": s}} for s in (5, 12)]
     assert judged(steps, seen, "powers").reached == "convergent"
+
+
+def test_a_sum_of_no_versions_is_no_state() -> None:
+    seen = [{"state": "d", "key": ["a"], "rows": rows} for rows in ([{"g": "a", "s": 0}], [])]
+    assert judged([("log", [("k", None)])], seen, "powers").reached == "convergent"
 
 
 def some_bases(steps: list[tuple[str, Step]]) -> list[Base]:

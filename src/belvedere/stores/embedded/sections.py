@@ -192,24 +192,21 @@ class Section:
         found = np.full(len(wanted), -1, np.int64)
         if not self.rows:
             return found
-        places, mask = self._places, np.uint32(len(self._places) - 1)
-        hashes = hashes[wanted]
+        places, hashes = self._places, hashes[wanted]
         left, at = np.arange(len(wanted)), _place(hashes, len(places))
-        marks = hashes >> np.uint32(_ROW_BITS)
+        marks = _marks(hashes)
         while len(left):  # numbers are taken by their places: by masks it takes twice as long
             entries = places.take(at)
             going_on = entries != 0
-            is_alike = entries >> np.uint32(_ROW_BITS) == marks
-            candidates = np.flatnonzero(is_alike & going_on)
+            candidates = np.flatnonzero((_marks(entries) == marks) & going_on)
             if len(candidates):
-                rows = (entries.take(candidates) & np.uint32(_ROW_MASK)).astype(np.int64) - 1
-                asked = left.take(candidates)
+                rows, asked = _rows_in(entries.take(candidates)), left.take(candidates)
                 same = _equal(self.keys, rows, keys, wanted.take(asked))
                 found[asked[same]] = rows[same]
                 going_on[candidates[same]] = False
             kept = np.flatnonzero(going_on)
             left, marks = left.take(kept), marks.take(kept)
-            at = at.take(kept) + np.uint32(1) & mask
+            at = at.take(kept) + np.uint32(1) & np.uint32(len(places) - 1)
         return found
 
     def lowers(self, needles: pa.BinaryArray) -> Ints:
@@ -245,6 +242,15 @@ class Section:
         keys, values = offsets_of(self.keys), offsets_of(self.values)
         size: Ints = keys[start + 1 : stop + 1].astype(np.int64) + values[start + 1 : stop + 1]
         return size - (int(keys[start]) + int(values[start]))
+
+
+def _marks(hashes: Hashes) -> Hashes:
+    """What stands above the row in an entry."""
+    return hashes >> np.uint32(_ROW_BITS)
+
+
+def _rows_in(entries: Hashes) -> Ints:
+    return (entries & np.uint32(_ROW_MASK)).astype(np.int64) - 1
 
 
 class _OneRecord:
