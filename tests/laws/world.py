@@ -10,6 +10,7 @@ import tempfile
 from collections import Counter
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from random import Random
 from typing import Any, cast
 
 from belvedere.catalog.definitions import LIVE, ViewDefinition
@@ -27,6 +28,7 @@ from tests.laws.deadly import Crash, Deadly, Runner
 from tests.laws.domains import is_long
 from tests.laws.judges import in_order, judge_of, same_rows
 from tests.laws.model import Model
+from tests.laws.points import check_points
 from tests.laws.script import Action, Base, Case, Create, Drop, Run, Settle, Write
 
 __all__ = ["Action", "Base", "Case", "Create", "Drop", "Run", "World", "Write"]
@@ -43,6 +45,7 @@ class World:
     seen: Counter[str] = field(default_factory=Counter)
     opened: Any = None
     level: str = "strong"  # that views ask for
+    dice: Random = field(default_factory=lambda: Random(3))
 
     def run(self) -> Counter[str]:
         """Run the script and then until nothing is left to do, looking at every view after every
@@ -207,6 +210,7 @@ class World:
         actual = _rows(cut, view)
         self.seen["long values"] += any(is_long(value) for row in actual for value in row)
         self._check_history(view, state, actual)
+        self.seen["other zeros"] += check_points(cut, view, actual, self.dice)
         errors = state.in_error(view)
         assert len(problems(cut, view)) == min(errors, LISTED), where
         if expected is not None:

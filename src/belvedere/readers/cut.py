@@ -158,16 +158,12 @@ class Cut:
     def _under(
         self, view: ViewDefinition, shape: ViewRows, prefix: Sequence[Any], limit: int | None
     ) -> Iterator[Batch]:
-        """Records whose key begins with the values of `prefix`."""
-        low, high = prefix_range(shape.prefix(prefix)) if prefix else (b"", None)
-        owner = shape.owner(prefix) if prefix else None
-        return self.scan(
-            view,
-            low,
-            high,
-            limit,
-            None if owner is None else [slot_of(owner, self.store.state.slots)],
-        )
+        """Records whose key begins with the values of `prefix`, as SQL compares them."""
+        for spelled in shape.spellings(prefix):
+            low, high = prefix_range(shape.prefix(spelled)) if spelled else (b"", None)
+            owner = shape.owner(spelled) if spelled else None
+            slots = None if owner is None else [slot_of(owner, self.store.state.slots)]
+            yield from self.scan(view, low, high, limit, slots)
 
 
 def _first(batches: Iterator[Batch], limit: int) -> Iterator[Batch]:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from belvedere.catalog.definitions import ViewDefinition
 from belvedere.encoding import slot_of
 from belvedere.errors import Damaged, SchemaError
-from belvedere.readers.rows import ViewRows, in_view
+from belvedere.readers.rows import ViewRows, in_view, key_tuple
 from belvedere.stores.base import StateTables
 from belvedere.types import Epoch, Key, Row
 
@@ -45,7 +45,17 @@ def point_read(state: StateTables, view: ViewDefinition) -> PointRead:
         except Damaged as error:
             raise in_view(rows.name, error) from error
 
-    return read
+    return _of_either_zero(read, rows) if rows.doubles else read
+
+
+def _of_either_zero(read: PointRead, rows: ViewRows) -> PointRead:
+    def read_spelled(key: Key, epoch: Epoch) -> Row | None:
+        for spelled in rows.spellings(key_tuple(key)):
+            if (found := read(spelled, epoch)) is not None:
+                return found
+        return None
+
+    return read_spelled
 
 
 def _advice(rows: ViewRows, given: int) -> str:

@@ -19,7 +19,7 @@ from belvedere.errors import Damaged, SchemaError
 from belvedere.libraries import np, pa
 from belvedere.operators.base import ViewTable
 from belvedere.operators.counts import counts_of
-from belvedere.types import Key, Row, Schema
+from belvedere.types import DOUBLE, Key, Row, Schema
 
 _SEVERAL = (tuple, list)
 
@@ -64,6 +64,21 @@ class ViewRows:
     @cached_property
     def keys(self) -> KeyCodec:
         return KeyCodec(tuple(self.schema.columns[i].type for i in self._order), normalize=False)
+
+    @cached_property
+    def doubles(self) -> tuple[int, ...]:
+        """Columns of the key whose zero has two encodings."""
+        return tuple(i for i, kind in enumerate(self.keys.types) if kind == DOUBLE)
+
+    def spellings(self, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+        """The same key, or beginning of one, as records may have it, what is given first: SQL calls
+        0.0 and -0.0 equal.
+        """
+        found = [tuple(values)]
+        for i in self.doubles:
+            if i < len(values) and isinstance(values[i], int | float) and values[i] == 0:
+                found += [(*each[:i], -float(each[i]), *each[i + 1 :]) for each in found]
+        return found
 
     @cached_property
     def values(self) -> RowCodec | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
@@ -40,7 +40,7 @@ from belvedere.sql.parameters import Parameters, has_parameters, refuse_paramete
 from belvedere.sql.parameters import bind as bind_parameters
 from belvedere.sql.planned import PlannedView
 from belvedere.sql.planner import plan_view
-from belvedere.sql.query.direct import direct
+from belvedere.sql.query.direct import Direct, direct
 from belvedere.sql.versions import version_of, without_versions
 from belvedere.statements.show import create_text
 
@@ -91,13 +91,22 @@ def why(db: Database, what: str, params: Parameters | None) -> Why:
     if not view.schema.key and query.args.get("where") is None:
         return db.view(name).why((), as_of)
     found = direct(query, {name.lower(): keyed_of(view)})
-    if found is None or found.key is None:
+    keys = _keys_of(found) if found is not None else set()
+    if len(keys) != 1:
         raise SqlError(
             f"EXPLAIN WHY takes a view and one key: write EXPLAIN WHY {quoted(view.name)} WHERE"
             f" {' AND '.join(f'{quoted(column)} = ...' for column in view.schema.key)}"
         )
-    codec = KeyCodec(tuple(c.type for c in view.schema.key_columns), normalize=False)
-    return db.view(name).why(codec.decode_one(b"".join(found.key)), as_of)
+    return db.view(name).why(keys.pop(), as_of)
+
+
+def _keys_of(found: Direct) -> set[tuple[Any, ...]]:
+    """What is asked for, if these are whole keys; 0.0 and -0.0 are the same here."""
+    columns = found.keyed.schema.key_columns
+    codec = KeyCodec(tuple(c.type for c in columns), normalize=False)
+    if not all(each.is_key(len(columns)) for each in found.ranges):
+        return set()
+    return {codec.decode_one(b"".join(each.bound)) for each in found.ranges}
 
 
 def _with_values(what: str, params: Parameters | None) -> str:

@@ -178,7 +178,7 @@ def why(cut: Cut, view: ViewDefinition, key: Key) -> Why:
 
 def _answer(finder: Finder, rows: ViewRows, key: tuple[Any, ...]) -> Why:
     cut, view = finder.cut, finder.view
-    shown = cut.rows(view, key)
+    key, shown = _record(rows, cut.rows(view, key), key)
     start = _start(view, shown if shown.num_rows else _key_row(view, key))
     found = _exactly(finder, start, rows, key)
     traced: Traced = {}
@@ -210,6 +210,21 @@ def _answer(finder: Finder, rows: ViewRows, key: tuple[Any, ...]) -> Why:
         tables,
         said,
     )
+
+
+def _record(
+    rows: ViewRows, found: pa.Table, key: tuple[Any, ...]
+) -> tuple[tuple[Any, ...], pa.Table]:
+    """One record of those whose keys SQL calls equal: under the key as it is given, if it is there.
+    With the key that it has.
+    """
+    if not rows.doubles or not found.num_rows:
+        return key, found
+    keys = rows.keys.encode([found.column(name) for name in rows.schema.key])
+    record = rows.keys.encode_one(key)
+    if not pc.any(pc.equal(keys, record)).as_py():
+        record = keys[0].as_py()
+    return rows.keys.decode_one(record), found.filter(pc.equal(keys, record))
 
 
 def _key_row(view: ViewDefinition, key: tuple[Any, ...]) -> pa.Table:
