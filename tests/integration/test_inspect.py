@@ -216,6 +216,16 @@ def test_an_older_format_is_brought_to_this_one_first(tmp_path: Path) -> None:
         inspect(unpacked(KEPT[-1], tmp_path / "db"))
 
 
+def test_what_is_no_database_is_not_called_a_damaged_one(path: Path, tmp_path: Path) -> None:
+    with opened(path) as db:
+        db.backup(tmp_path / "b")
+    (tmp_path / "other").mkdir()
+    for folder, what in (("b", "is a backup"), ("other", "is not a Belvedere database")):
+        failed = CliRunner().invoke(app, ["--db", str(tmp_path / folder), "inspect"])
+        assert failed.exit_code == 1
+        assert what in " ".join(failed.output.split())
+
+
 def test_stores_without_files_of_ours_are_not_inspected() -> None:
     with pytest.raises(StoreError, match="keeps no files of ours"):
         inspect("memory:")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from shlex import quote
 from typing import Annotated
 
 import typer
@@ -42,7 +43,7 @@ def backup(
         return
     console().print(
         f"backed up to {target}: {plural(taken.files, 'file')}, {size(taken.bytes)}, of which"
-        f" {size(taken.copied_bytes)} copied; next: belvedere restore {target} NEW",
+        f" {size(taken.copied_bytes)} copied; next: belvedere restore {quote(target)} NEW",
         soft_wrap=True,
         markup=False,
     )

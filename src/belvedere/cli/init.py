@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shlex import quote
 from typing import Annotated
 
 import typer
@@ -36,7 +37,7 @@ def init(
     if exists(path):
         raise StoreError(
             f"{path} is a Belvedere database already: choose another path, or use it with --db"
-            f" {path}"
+            f" {quote(path)}"
         )
     options = {} if slots is None else {"slots": slots}
     with open_database(path, **options) as db:
@@ -48,6 +49,6 @@ def init(
         count = db.store.state.slots
     console().print(
         f"created [bold]{escape(path)}[/bold] with {count} slots; next: [cyan]belvedere --db"
-        f" {escape(path)} sql[/cyan]",
+        f" {escape(quote(path))} sql[/cyan]",
         soft_wrap=True,
     )

@@ -6,6 +6,7 @@ Only `init`, `demo` and `restore` create one: a mistyped path must not become an
 from __future__ import annotations
 
 from dataclasses import dataclass
+from shlex import quote
 
 from belvedere.errors import StoreError
 from belvedere.stores.registry import exists
@@ -38,5 +39,5 @@ def url_of(place: Place) -> str:
             " or run belvedere init PATH"
         )
     raise StoreError(
-        f"{url} is not a Belvedere database: check the path, or run belvedere init {url}"
+        f"{url} is not a Belvedere database: check the path, or run belvedere init {quote(url)}"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shlex import quote
 from typing import Annotated
 
 import typer
@@ -32,5 +33,7 @@ def restore(
     with terminated_by_exception():
         backups.restore(source, target)
     console().print(
-        f"restored {target}; next: belvedere --db {target} status", soft_wrap=True, markup=False
+        f"restored {target}; next: belvedere --db {quote(target)} status",
+        soft_wrap=True,
+        markup=False,
     )

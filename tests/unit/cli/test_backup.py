@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,15 @@ def test_a_backup_is_restored_as_it_was(filled: Cli, tmp_path: Path) -> None:
     row = filled("get", "readings", "a", "1", "--json", db=tmp_path / "r")
     assert json.loads(row.stdout)["total"] == 5
     assert filled("get", "readings", "a", "1").exit_code == 1
+
+
+def test_the_command_that_comes_next_can_be_pasted(filled: Cli, tmp_path: Path) -> None:
+    folder, made = str(tmp_path / "my b's"), str(tmp_path / "new $x")
+    for command in (("backup", folder), ("restore", folder, made), ("init", made + " 2")):
+        _, _, next_one = filled(*command).stdout.strip().partition("; next: ")
+        words = shlex.split(next_one)
+        assert words[0] == "belvedere"
+        assert command[-1] in words
 
 
 @pytest.mark.parametrize("options", [(), ("--read-only",)])

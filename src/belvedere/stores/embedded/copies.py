@@ -139,6 +139,8 @@ def new_folder(folder: Path, begun: str, final: str) -> Iterator[None]:
 
 def _make_empty(folder: Path) -> list[Path]:
     """The directories that were made; the last one must not have had content."""
+    if folder.exists() and not folder.is_dir():
+        raise StoreError(f"{folder} is a file: choose an empty or new directory")
     try:
         made = [each for each in (folder, *folder.parents) if not each.exists()]
         folder.mkdir(parents=True, exist_ok=True)

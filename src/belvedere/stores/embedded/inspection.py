@@ -31,6 +31,7 @@ from belvedere.stores.embedded.log_inspection import LogFound
 from belvedere.stores.embedded.run_inspection import Damage, RunList, RunsFound
 
 _TRIES = 20
+_PLACES = (layout.FORMAT_FILE, "catalog", "base", "slots")
 _MAP_SIZE, _MAX_SIZE = 64 << 30, 1 << 40
 _END = b"\0\0\0\0mend"
 _FIRST_TABLE, _CATALOG = b"\0\0\0\1", b"\1"
@@ -70,6 +71,11 @@ def inspect(path: str) -> StoreInspection:
     folder = Path(os.path.realpath(path))
     if not folder.is_dir():
         raise StoreError(f"{folder} is not a directory: check the path")
+    layout.check_no_backup(folder)
+    if not any((folder / name).exists() for name in _PLACES):
+        raise StoreError(
+            f"{folder} is not a Belvedere database: it has nothing of one, check the path"
+        )
     first, slots = _format(folder)
     found, catalog = [first], dict[str, bytes]()
     for name in parts.names(slots):

@@ -23,6 +23,7 @@ import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from typing import Any
 from zlib import crc32
 
@@ -65,7 +66,8 @@ def check_no_backup(folder: Path) -> None:
     """Raise if a directory will be a store only when it is restored, or is a half one."""
     if (folder / BACKUP).exists():
         raise StoreError(
-            f"{folder} is a backup: make a database of it with belvedere restore {folder} NEW"
+            f"{folder} is a backup: make a database of it with belvedere restore"
+            f" {quote(str(folder))} NEW"
         )
     if (folder / BACKUP_BEGUN).exists():
         raise StoreError(
