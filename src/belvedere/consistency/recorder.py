@@ -18,16 +18,18 @@ class Recorder:
 
     def __init__(self, path: str | os.PathLike[str], database: str | None = None) -> None:
         self.path = Path(path)
+        header = _line({"history": FORMAT, "database": database})
         try:
+            first = _first_line(self.path)
+            if first.endswith(b"\n"):
+                _check_header(self.path, first, database)
+            elif not header.startswith(first):  # what a crash leaves of a header is its beginning
+                raise _no_history(self.path)
             self._cut(whole_lines)
-            with open(self.path, "rb") as file:
-                first = file.readline()
         except OSError as error:
             raise HistoryError(f"{path} cannot be written: {error.strerror}") from error
-        if not first:
-            self.write([{"history": FORMAT, "database": database}])
-        elif database is not None:
-            _check_header(self.path, first, database)
+        if not first.endswith(b"\n"):
+            self._append(header)
 
     @property
     def size(self) -> int:
@@ -35,9 +37,11 @@ class Recorder:
 
     def write(self, lines: Iterable[Mapping[str, Any]]) -> None:
         """Append lines; they are on disk when this returns."""
-        text = "".join(json.dumps(line, default=plain) + "\n" for line in lines)
+        self._append(b"".join(map(_line, lines)))
+
+    def _append(self, text: bytes) -> None:
         with open(self.path, "ab") as file:
-            file.write(text.encode())
+            file.write(text)
             file.flush()
             os.fsync(file.fileno())
 
@@ -83,13 +87,29 @@ def _row(row: Mapping[str, Any]) -> dict[str, Any]:
     return {name: plain(value) for name, value in row.items()}
 
 
-def _check_header(path: Path, first: bytes, database: str) -> None:
+def _line(line: Mapping[str, Any]) -> bytes:
+    return (json.dumps(line, default=plain) + "\n").encode()
+
+
+def _first_line(path: Path) -> bytes:
+    """Nothing, if there is no file yet."""
+    if not path.exists():
+        return b""
+    with open(path, "rb") as file:
+        return file.readline()
+
+
+def _check_header(path: Path, first: bytes, database: str | None) -> None:
     try:
         header = json.loads(first)
         known = header["history"], header["database"]
     except (ValueError, KeyError, TypeError) as error:
-        raise HistoryError(f"{path} is no history: give a new file, or remove this one") from error
-    if known != (FORMAT, database):
+        raise _no_history(path) from error
+    if known[0] != FORMAT or database not in (None, known[1]):
         raise HistoryError(
             f"{path} is the history of another database ({known[1]}): give a file of its own"
         )
+
+
+def _no_history(path: Path) -> HistoryError:
+    return HistoryError(f"{path} is no history, and is left as it is: give a new file")

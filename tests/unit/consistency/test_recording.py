@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import belvedere
 from belvedere.consistency import check, judge, read_history
@@ -91,6 +94,40 @@ def test_the_file_of_another_database_is_refused(tmp_path: Path) -> None:
             follow(third, tmp_path / "text")
         with pytest.raises(HistoryError, match="cannot be written"):
             follow(third, tmp_path / "nowhere" / "history")
+
+
+def _is_a_beginning(content: bytes, database: str | None) -> bool:
+    header = json.dumps({"history": 1, "database": database}).encode() + b"\n"
+    return header.startswith(content) or content.startswith(header)
+
+
+@given(
+    content=st.binary(max_size=80) | st.text(max_size=80).map(str.encode) | st.just(b'{"a": 1}'),
+    ending=st.sampled_from([b"", b"\n", b"\nrest"]),
+    database=st.sampled_from(["an id", None]),
+)
+def test_a_file_that_is_no_history_is_left_as_it_is(
+    content: bytes, ending: bytes, database: str | None
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "file")
+        path.write_bytes(content + ending)
+        try:
+            Recorder(path, database)
+        except HistoryError:
+            assert path.read_bytes() == content + ending
+        else:
+            assert _is_a_beginning(content + ending, database)
+
+
+@pytest.mark.parametrize("kept", range(0, 40, 3))
+def test_a_header_that_a_crash_has_cut_is_written_again(tmp_path: Path, kept: int) -> None:
+    path = tmp_path / "history"
+    Recorder(path, "an id")
+    whole = path.read_bytes()
+    path.write_bytes(whole[:kept])
+    Recorder(path, "an id")
+    assert path.read_bytes() == whole
 
 
 def test_a_reader_records_what_it_saw(tmp_path: Path) -> None:
