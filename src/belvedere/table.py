@@ -17,7 +17,7 @@ from belvedere.encoding import prefix_range, too_long
 from belvedere.encoding.one_row import DictDecoder
 from belvedere.errors import Damaged, Dropped, SchemaError, StoreFull, TooLarge
 from belvedere.input.rows import check_names, to_arrow, to_mask
-from belvedere.input.values import plain
+from belvedere.input.values import plain, plain_key
 from belvedere.libraries import pa, pc
 from belvedere.readers.base_rows import codecs, decode_rows
 from belvedere.readers.cut import open_cut
@@ -213,7 +213,7 @@ class Table:
         self, prefix: Sequence[Any] | Key = (), size: int = BATCH, as_of: AsOf | None = None
     ) -> Generator[pa.Table, None, None]:
         """The same as Arrow tables of at most `size` rows, one snapshot for all of them."""
-        values = key_tuple(prefix)
+        values = plain_key(key_tuple(prefix), self.schema.key_columns)
         low, high = prefix_range(self._keys.encode_one(values)) if values else (b"", None)
         if as_of is not None:
             past = self._past(low, high, as_of)

@@ -4,12 +4,14 @@ and how often it was read before.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import belvedere
@@ -133,3 +135,54 @@ def test_what_cannot_be_read_is_told_at_every_read(db: belvedere.Database) -> No
     db.sql("DROP MATERIALIZED VIEW shares")
     with pytest.raises(CatalogError, match="no view shares"):
         view.get(1)
+
+
+KEYS: dict[str, Any] = {
+    "BOOLEAN": True,
+    "INT": 1,
+    "BIGINT": 2**53 + 1,
+    "DOUBLE": 0.0,
+    "DECIMAL(10,2)": Decimal("1.50"),
+    "STRING": "1",
+    "BINARY": b"1",
+    "DATE": date(2024, 1, 1),
+    "TIMESTAMP": datetime(2024, 1, 1, tzinfo=UTC),
+}
+GIVEN: list[Any] = [
+    *KEYS.values(),
+    *(1.0, -0.0, math.nan, 2**80, 10**400, Decimal("1.505"), Decimal("NaN"), "", "\ud800"),
+    *(np.int64(1), np.uint8(1), np.float32(0.0), np.float64(1.0), np.bool_(True), np.str_("1")),
+    *(memoryview(b"1"), datetime(2024, 1, 1), np.datetime64("2024-01-01")),
+    *({}, set[int](), object(), np.array([1])),
+]
+
+
+@pytest.mark.parametrize("kind", KEYS)
+def test_a_view_takes_the_keys_that_its_table_takes(kind: str, tmp_path: Path) -> None:
+    """Where one finds a row so do all ways to read it; what one refuses no other answers."""
+    with belvedere.open(tmp_path / "db", slots=2) as db:
+        db.sql(f"CREATE TABLE r (k {kind}, n INT, PRIMARY KEY (k))")
+        db.sql("CREATE MATERIALIZED VIEW rows AS SELECT * FROM r")
+        db.sql("CREATE MATERIALIZED VIEW counted AS SELECT k, max(n) AS n FROM r GROUP BY k")
+        db.table("r").put({"k": KEYS[kind], "n": 7})
+        epochs(db)
+        table, views = db.table("r"), [db.view("rows"), db.view("counted")]
+        ways: list[Callable[[Any], Any]] = [
+            table.get,
+            lambda key: next(table.scan(prefix=key), None),
+            *(view.get for view in views),
+            *(lambda key, v=view: v.get(key, as_of=db.status().epoch) for view in views),
+            *(lambda key, v=view: next(v.scan(prefix=key), None) for view in views),
+            *(lambda key, v=view: v.why(key).row for view in views),
+        ]
+        for given in GIVEN:
+            answers = [_found(way, given) for way in ways]
+            assert len(set(answers)) == 1, f"{kind}: {given!r} finds {answers}"
+
+
+def _found(way: Callable[[Any], Any], key: Any) -> str:
+    try:
+        found = way(key)
+    except SchemaError:
+        return "refused"
+    return "nothing" if found is None else str(found["n"])

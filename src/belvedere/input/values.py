@@ -5,6 +5,7 @@ A number is no text, true is no number, and nothing is rounded.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from numbers import Integral
@@ -25,6 +26,7 @@ _USUAL: dict[str, tuple[type, ...]] = {
     "date": (date,),
     "timestamp": (datetime,),
 }
+OWN: dict[str, type] = {kind: types[0] for kind, types in _USUAL.items()}
 _NUMBERS = {"int", "bigint", "double", "decimal"}
 _LARGEST_EXACT = 1 << 53  # whole numbers up to it are doubles, every one of them
 
@@ -50,6 +52,12 @@ def plain(value: Any, column: Column, row: int | None = None) -> Any:
         ) and not _loses(value, kind):
             return float(cast(float, value)) if kind == "double" else value
     raise SchemaError(misfit(value, column, row))
+
+
+def plain_key(values: Sequence[Any], columns: Sequence[Column]) -> tuple[Any, ...]:
+    """The same of a key, or of the beginning of one; NULL is NULL, and what is too much stays."""
+    known = (None if v is None else plain(v, c) for v, c in zip(values, columns, strict=False))
+    return (*known, *values[len(columns) :])
 
 
 def misfit(value: Any, column: Column, row: int | None = None) -> str:

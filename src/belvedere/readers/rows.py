@@ -16,6 +16,7 @@ from belvedere.catalog.definitions import ViewDefinition
 from belvedere.encoding import KeyCodec, RowCodec, dict_decoder
 from belvedere.encoding.one_row import DictDecoder
 from belvedere.errors import Damaged, SchemaError
+from belvedere.input.values import plain_key
 from belvedere.libraries import np, pa
 from belvedere.operators.base import ViewTable
 from belvedere.operators.counts import counts_of
@@ -70,14 +71,18 @@ class ViewRows:
         """Columns of the key whose zero has two encodings."""
         return tuple(i for i, kind in enumerate(self.keys.types) if kind == DOUBLE)
 
+    def plain(self, values: Sequence[Any]) -> tuple[Any, ...]:
+        """A key, or the beginning of one, in Python's own kinds; what does not fit is refused."""
+        return plain_key(values, self.schema.key_columns)
+
     def spellings(self, values: Sequence[Any]) -> list[tuple[Any, ...]]:
         """The same key, or beginning of one, as records may have it, what is given first: SQL calls
         0.0 and -0.0 equal.
         """
-        found = [tuple(values)]
+        found = [self.plain(values)]
         for i in self.doubles:
-            if i < len(values) and isinstance(values[i], int | float) and values[i] == 0:
-                found += [(*each[:i], -float(each[i]), *each[i + 1 :]) for each in found]
+            if i < len(values) and found[0][i] == 0:
+                found += [(*each[:i], -each[i], *each[i + 1 :]) for each in found]
         return found
 
     @cached_property

@@ -171,7 +171,7 @@ def why(cut: Cut, view: ViewDefinition, key: Key) -> Why:
         )
     finder = Finder(cut, view)
     try:
-        return _answer(finder, rows, values)
+        return _answer(finder, rows, rows.plain(values))
     finally:
         finder.close()
 
