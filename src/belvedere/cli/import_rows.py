@@ -94,6 +94,7 @@ def import_rows(
     """
     if form not in (None, *FORMATS):
         raise typer.BadParameter(f"use {', '.join(FORMATS)}", param_hint="--format")
+    bad_path = _bad_path(file, skip_bad, bad_file)
     csv_form = CsvForm(
         delimiter_of(delimiter),
         null,
@@ -107,16 +108,24 @@ def import_rows(
             _progress(_size(file, kind), "rows" if kind == "parquet" else "bytes")
         )
         header, records = _records(stack, file, kind, target, csv_form, progress)
-        bad = (
-            _BadLines(bad_file or Path("import.bad" if file == "-" else f"{file}.bad"), header)
-            if skip_bad
-            else None
-        )
+        bad = None if bad_path is None else _BadLines(bad_path, header)
         written = _write(target, file, records, batch, bad, progress)
     console().print(
         f"{plural(written, 'row')} imported into {table}" + (f", {bad.said()}" if bad else ""),
         soft_wrap=True,
     )
+
+
+def _bad_path(file: str, skip_bad: bool, named: Path | None) -> Path | None:
+    """Where bad lines go; None if they stop the import."""
+    if not skip_bad:
+        if named is not None:
+            raise typer.BadParameter("give --skip-bad too", param_hint="--bad-file")
+        return None
+    found = named or Path("import.bad" if file == "-" else f"{file}.bad")
+    if file != "-" and found.exists() and Path(file).exists() and found.samefile(file):
+        raise typer.BadParameter("this is the file that is imported", param_hint="--bad-file")
+    return found
 
 
 def _records(

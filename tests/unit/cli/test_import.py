@@ -93,6 +93,19 @@ def test_bytes_that_are_not_utf8_are_a_bad_line(filled: Cli, tmp_path: Path) -> 
     assert (tmp_path / "bad").read_bytes() == HEADER.encode() + b"caf\xe9,1,1,1\n"
 
 
+def test_bad_lines_do_not_replace_what_is_imported(filled: Cli, tmp_path: Path) -> None:
+    file, link = tmp_path / "rows.csv", tmp_path / "link"
+    file.write_text(HEADER + lines(0, 2) + "north,x,1,1\n")
+    link.symlink_to(file)
+    before = file.read_text()
+    for named in (file, link):
+        refused = filled("import", "readings", str(file), "--skip-bad", "--bad-file", str(named))
+        assert refused.exit_code == 2
+    assert filled("import", "readings", str(file), "--bad-file", "elsewhere").exit_code == 2
+    assert file.read_text() == before
+    assert count(filled) == 0
+
+
 def test_an_open_quote_is_told_by_the_line_where_it_opens(filled: Cli, tmp_path: Path) -> None:
     file = tmp_path / "rows.csv"
     file.write_text(HEADER + lines(0, 2) + '"north,1,1,1\n' + lines(3, 6))
