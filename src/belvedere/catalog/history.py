@@ -27,6 +27,7 @@ from belvedere.types import Epoch, Vector
 AsOf = Epoch | datetime  # an epoch, or the newest one that was committed at that time
 MOST_EPOCHS = 100_000  # a run list, and an entry here, for each of them
 MOST_SECONDS = 366 * 86_400.0
+_LONGEST_NAME = 200  # bytes, of a consumer: they are a part of a key of the catalog
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,8 +248,12 @@ class Consumer:
 
 
 def check_consumer_name(name: object) -> None:
-    if not isinstance(name, str) or not name or "/" in name or len(name) > 200:
-        raise SchemaError(f"the name of a consumer is a text without /, not {name!r}")
+    is_text = isinstance(name, str) and name.isprintable() and "/" not in name
+    if not is_text or not 0 < len(str(name).encode()) <= _LONGEST_NAME:
+        raise SchemaError(
+            f"the name of a consumer is a text of at most {_LONGEST_NAME} bytes, without / and"
+            f" characters that are not seen: {name!r:.80} is none"
+        )
 
 
 def consumers(t: CatalogTransaction) -> Iterator[Consumer]:

@@ -302,13 +302,16 @@ def test_a_feed_ends_when_its_view_does_not_change_however_many_epochs_there_are
         busy.join()
 
 
+WRONG_NAMES = ("", "a/b", "two\nlines", "a\0", "\ud800", "é" * 101, 5)
+
+
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
         ({"since": -1}, "since is the number"),
         ({"since": "x"}, "since is the number"),
         ({"since": 10**6}, "not committed yet"),
-        ({"consumer": ""}, "name of a consumer"),
+        *(({"consumer": name}, "name of a consumer") for name in WRONG_NAMES),
         ({"keep_epochs": 3}, "give consumer="),
         ({"consumer": "c", "keep_epochs": -3}, "history in epochs"),
     ],
