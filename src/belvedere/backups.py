@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from belvedere.catalog import pins
 from belvedere.epochs import lease
 from belvedere.errors import StoreError
-from belvedere.stores.registry import embedded_path
+from belvedere.stores.registry import check_path, embedded_path
 
 if TYPE_CHECKING:
     from belvedere.stores.base import Store
@@ -84,7 +84,7 @@ def _path(path: PathLike) -> str:
     found = os.fspath(path) if isinstance(path, str | os.PathLike) else None
     if not isinstance(found, str) or not found:
         raise StoreError(f"a directory is named by text: pass a str or a Path, not {path!r}")
-    return found
+    return check_path(found)
 
 
 def _not_ours(url: str, done: str) -> StoreError:

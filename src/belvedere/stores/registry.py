@@ -91,16 +91,27 @@ def exists(url: str) -> bool:
     return plugin.exists(rest)
 
 
+def check_path(path: str) -> str:
+    """The same path, if files can have such a name, and text can tell it."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        raise StoreError(f"{path!r} is no text in UTF-8: choose a path that is") from None
+    if "\0" in path:
+        raise StoreError(f"no file is called {path!r}: choose another path")
+    return path
+
+
 def embedded_path(url: str) -> str | None:
     """The directory of a store that is embedded; None if it is another kind."""
-    match = _SCHEME.match(url)
+    match = _SCHEME.match(check_path(url))
     if match is None:
         return url
     return match[2] if match[1].lower() == "belvedere" else None
 
 
 def _found(url: str) -> tuple[Plugin, str]:
-    match = _SCHEME.match(url)
+    match = _SCHEME.match(check_path(url))
     if match is None:
         return _plugins["belvedere"], url
     scheme, rest = match[1].lower(), match[2]

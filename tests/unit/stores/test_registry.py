@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+import belvedere
 from belvedere.errors import StoreError
+from belvedere.inspection import inspect
 from belvedere.stores.embedded import EmbeddedStore
 from belvedere.stores.memory import MemoryStore
 from belvedere.stores.registry import exists, open_store
@@ -81,3 +84,23 @@ def test_a_store_is_found_without_being_made(tmp_path: Path) -> None:
 def test_other_urls_are_refused_with_a_hint(url: str, hint: str) -> None:
     with pytest.raises(StoreError, match=hint):
         open_store(url)
+
+
+@pytest.mark.parametrize("name", ["caf\udce9", "a\0b"])
+def test_paths_that_text_cannot_tell_are_refused_and_nothing_is_begun(
+    tmp_path: Path, name: str
+) -> None:
+    path = str(tmp_path / name)
+    with belvedere.open(tmp_path / "db") as db:
+        uses: list[Callable[[], object]] = [
+            lambda: belvedere.open(path),
+            lambda: exists(path),
+            lambda: inspect(path),
+            lambda: belvedere.compact(path),
+            lambda: belvedere.restore(path, tmp_path / "new"),
+            lambda: db.backup(path),
+        ]
+        for use in uses:
+            with pytest.raises(StoreError, match="path"):
+                use()
+    assert [each.name for each in tmp_path.iterdir()] == ["db"]
