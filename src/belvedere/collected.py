@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
+from threading import get_ident
 from typing import Any, NoReturn
 
 from belvedere.errors import TransactionError
@@ -45,6 +46,7 @@ class Collected:
         self._held: ExitStack | None = None
         self._snapshot: Overlay | None = None
         self._count = self._size = 0
+        self._thread = get_ident()
         self.why_ended = ""
 
     def __getattr__(self, name: str) -> NoReturn:
@@ -56,6 +58,10 @@ class Collected:
     def check_open(self) -> None:
         if self.why_ended:
             raise TransactionError(self.why_ended)
+        if get_ident() != self._thread:  # keys and values of two threads would be mixed
+            raise TransactionError(
+                "a transaction is for the thread that began it: begin another one in this thread"
+            )
 
     def end_it(self, why: str) -> None:
         self.why_ended = self.why_ended or why

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -307,6 +308,24 @@ def test_a_transaction_that_has_ended_cannot_be_used(db: Database) -> None:
             call()
     assert rows_of(db) == {("a", 1): 1}
     t.rollback()  # of what has ended: nothing happens
+    assert rows_of(db) == {("a", 1): 1}
+
+
+def test_another_thread_is_refused_and_the_transaction_goes_on(db: Database) -> None:
+    uses: list[Callable[[], object]]
+    with db.transaction() as t, ThreadPoolExecutor(1) as elsewhere:
+        table = t.table("a")
+        table.put(row(1, 1))
+        uses = [
+            lambda: table.put(row(2, 2)),
+            lambda: table.get(1),
+            lambda: t.sql("SELECT * FROM a"),
+            lambda: t.table("b"),
+            t.commit,
+        ]
+        for use in uses:
+            with pytest.raises(TransactionError, match="the thread that began it"):
+                elsewhere.submit(use).result()
     assert rows_of(db) == {("a", 1): 1}
 
 
