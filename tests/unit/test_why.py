@@ -169,6 +169,16 @@ def test_the_text_shows_a_hundred_rows_and_the_answer_has_all(db: belvedere.Data
     assert last_line(answer) == "and 150 more"
 
 
+@pytest.mark.parametrize("text", ["two\nlines", "\x1b[31m", "l" * 100_000, "q'\u2028"])
+def test_a_value_stands_on_the_line_of_its_row(db: belvedere.Database, text: str) -> None:
+    db.table("customers").put({"id": 3, "name": text})
+    select = "SELECT name, max(id) AS last FROM customers GROUP BY name"
+    for key in (text, text + "?"):
+        lines = str(why(db, select, key)).split("\n")
+        assert all(line.isprintable() and len(line) < 700 for line in lines), lines
+        assert any("name " in line for line in lines)
+
+
 def test_operations_are_those_up_to_the_epoch(db: belvedere.Database) -> None:
     why(db, "SELECT id, amount FROM orders", 1)
     db.keep_history(epochs=10)

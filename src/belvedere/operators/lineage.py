@@ -26,6 +26,7 @@ from belvedere.types import SqlType
 
 _ID = "_id"
 _SHOWN = 3  # values that a text lists
+_LONGEST = 200  # characters of a value in a text
 MOST_LOOKED_UP = 50_000  # rows that are looked up one by one; beyond, a scan costs less
 Names: TypeAlias = tuple[str, ...]
 
@@ -252,7 +253,11 @@ def _equals(name: str, values: pa.Array) -> str:
 
 
 def literal(value: Any) -> str:
-    """A value as it stands in a text."""
+    """A value as it stands in a text: on one line whatever is in it, and only its beginning."""
     if value is None:
         return "NULL"
-    return "'" + value.replace("'", "''") + "'" if isinstance(value, str) else str(value)
+    text = "'" + value.replace("'", "''") + "'" if isinstance(value, str) else str(value)
+    beginning = text[:_LONGEST]
+    if not beginning.isprintable():
+        beginning = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in beginning)
+    return beginning if len(text) <= _LONGEST else f"{beginning}... ({len(text):,} characters)"

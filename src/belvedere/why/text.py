@@ -7,7 +7,8 @@
           ├─ id 'o1', region 'emea', amount 5   decides   put at s0:0, 2026-11-18 10:00:00
           └─ id 'o2', region 'emea', amount 7   decides   put at s0:1, 2026-11-18 10:00:00
 
-Operators that only pass rows on are left out. Of each table 100 rows are shown.
+Operators that only pass rows on are left out. Of each table 100 rows are shown, of
+each value 200 characters.
 """
 
 from __future__ import annotations
