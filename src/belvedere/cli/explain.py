@@ -11,6 +11,7 @@ from belvedere.cli.options import Json
 from belvedere.cli.terminal import database
 from belvedere.cli.values import to_json
 from belvedere.cost.text import shown
+from belvedere.sql.names import quoted
 
 
 def explain(
@@ -39,8 +40,9 @@ def explain(
     if json and not cost:
         raise typer.BadParameter("--json goes with --cost", param_hint="--json")
     with database(ctx) as db:
+        asked = quoted(what) if what.lower() in db.state().views else what
         if not cost:
-            typer.echo(str(db.sql(f"EXPLAIN {what}")))
+            typer.echo(str(db.sql(f"EXPLAIN {asked}")))
             return
-        found = statements.cost(db, what.strip().rstrip(";"))
+        found = statements.cost(db, asked.strip().rstrip(";"))
         typer.echo(to_json(found.to_json(), indent=2) if json else shown(found))

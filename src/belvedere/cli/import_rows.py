@@ -111,7 +111,8 @@ def import_rows(
         bad = None if bad_path is None else _BadLines(bad_path, header)
         written = _write(target, file, records, batch, bad, progress)
     console().print(
-        f"{plural(written, 'row')} imported into {table}" + (f", {bad.said()}" if bad else ""),
+        f"{plural(written, 'row')} imported into {escape(table)}"
+        + (f", {bad.said()}" if bad else ""),
         soft_wrap=True,
     )
 

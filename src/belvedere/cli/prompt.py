@@ -15,6 +15,7 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.lexers import PygmentsLexer
 from pygments.lexers.sql import SqlLexer  # type: ignore[import-untyped]  # it has no types
 from rich.console import Console
+from rich.markup import escape
 
 from belvedere.catalog.definitions import TableDefinition, ViewDefinition
 from belvedere.cli.failure import error_line, message
@@ -44,7 +45,8 @@ def prompt(db: Database, limit: int) -> None:
     out = Console()
     path = db.store.url.removeprefix("belvedere:")
     out.print(
-        f"[bold]Belvedere[/bold] on {path} [dim](type help; Ctrl-D leaves)[/dim]", highlight=False
+        f"[bold]Belvedere[/bold] on {escape(path)} [dim](type help; Ctrl-D leaves)[/dim]",
+        highlight=False,
     )
     conversation = Conversation(db)
     try:

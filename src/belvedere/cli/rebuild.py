@@ -32,4 +32,4 @@ def rebuild(
     if json:
         typer.echo(to_json({"rebuilt": names}))
     else:
-        console().print(f"built anew: {', '.join(names)}")
+        console().print(f"built anew: {', '.join(names)}", soft_wrap=True, markup=False)

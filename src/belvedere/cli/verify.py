@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
@@ -83,7 +84,7 @@ def verify(
 
 def _checked(db: Database, name: str, correct: bool) -> Verification:
     _ = db.spark  # its spinner first
-    with Console(stderr=True).status(f"recomputing {name} with Spark SQL ..."):
+    with Console(stderr=True).status(f"recomputing {escape(name)} with Spark SQL ..."):
         try:
             return db.repair(name) if correct else db.verify(name)
         except ViewNotReady as error:

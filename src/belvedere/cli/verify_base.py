@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
@@ -48,7 +49,7 @@ def verify_tables(db: Database, names: Sequence[str] | None, wanted: Wanted) -> 
 
 
 def _checked(db: Database, name: str, wanted: Wanted) -> BaseVerification:
-    with Console(stderr=True).status(f"comparing {name} with its own store ..."):
+    with Console(stderr=True).status(f"comparing {escape(name)} with its own store ..."):
         return db.repair_base(name) if wanted.corrects else db.verify_base(name)
 
 

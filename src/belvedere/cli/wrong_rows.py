@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
@@ -36,7 +37,7 @@ def wrong_rows(
     name: str, sides: tuple[str, str], found: Sequence[Difference], total: int, limit: int
 ) -> Table:
     """As they are, and as they should be."""
-    title = f"{name}: {plural(total, 'wrong row')}" + (
+    title = f"{escape(name)}: {plural(total, 'wrong row')}" + (
         f", the first {limit}" if total > limit else ""
     )
     table = new_table("", *sides, title=title)

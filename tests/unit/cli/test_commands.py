@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from belvedere.cli.app import app
 from belvedere.cli.prompt import is_complete
 from belvedere.cli.tables import plural, size
+from belvedere.cli.wrong_rows import wrong_rows
 from tests.unit.cli.conftest import Cli
 
 COMMANDS = sorted(c.name or "" for c in app.registered_commands)
@@ -240,6 +243,29 @@ def test_a_defect_is_one_line_too(filled: Cli, monkeypatch: pytest.MonkeyPatch) 
     assert result.exit_code == 1
     assert "unexpected KeyError" in result.stderr
     assert "--traceback" in result.stderr
+
+
+def test_names_may_look_like_the_markup_of_a_terminal(filled: Cli, tmp_path: Path) -> None:
+    name, file = "[/red]", str(tmp_path / "[red].csv")
+    commands = [
+        ("sql", f"CREATE TABLE `{name}` (`[/k]` STRING PRIMARY KEY)"),
+        ("sql", f"CREATE MATERIALIZED VIEW `[/v]` AS SELECT `[/k]` FROM `{name}`"),
+        ("put", name, "[/k]=[/value]"),
+        ("export", name, file),
+        ("import", name, file),
+        ("get", name, "[/value]"),
+        ("scan", name),
+        ("sql", f"SELECT * FROM `{name}`"),
+        ("views",),
+        ("explain", "[/v]"),
+        ("status",),
+        ("delete", name, "[/value]"),
+    ]
+    for command in commands:
+        done = filled(*command)
+        assert done.exit_code == 0, done.output
+    drawn = Console(width=80, file=io.StringIO())
+    drawn.print(wrong_rows(name, ("found", "expected"), [], 1, 5))
 
 
 def test_sizes_and_plurals_as_people_say_them() -> None:
