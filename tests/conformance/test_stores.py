@@ -458,6 +458,30 @@ def test_a_transaction_over_several_tables_is_logged_as_a_whole(store: Store, im
         assert images_of(store, first) == [b"0", None]
 
 
+def test_transactions_written_together_are_each_by_itself(store: Store) -> None:
+    apply(store, [(b"a", b"0")])
+    with store.base.together():
+        known = store.base.write_all(both({b"a": b"1"}, {b"a": b"x"}, True))
+        with store.base.together():  # which changes nothing
+            known = store.base.write_all(both({b"a": b"2"}, {}, True), unless_after=known)
+        with pytest.raises(Conflict):
+            store.base.write_all(both({b"a": b"3"}, {}, True), unless_after=at(1))
+    assert store.base.end() == known == at(4)
+    assert rows_of(store) == [(b"a", b"2")]
+    assert [block.end for block in log_of(store, 1) if block.is_last] == [3, 4]
+
+
+def test_what_was_written_together_stays_if_the_last_of_it_fails(store: Store) -> None:
+    def write() -> None:
+        with store.base.together():
+            apply(store, [(b"a", b"0")])
+            store.base.write_all(both({b"a": b"1"}, {}, True), unless_after=at(0))
+
+    with pytest.raises(Conflict):
+        write()
+    assert rows_of(store) == [(b"a", b"0")]
+
+
 def test_no_cut_and_no_trimming_divides_a_transaction(store: Store) -> None:
     for number in range(5):
         written = {b"%d" % k: b"v" for k in range(number + 1)}

@@ -100,11 +100,15 @@ class Follower:
         self._connect(tables)
         if self._monitor is None:
             return False
-        for event in self._monitor.poll(timeout):
-            self._take(event, tables)
+        before, events = self._progress.position, self._monitor.poll(timeout)
+        with self._store.base.together():
+            for event in events:
+                self._take(event, tables)
         for table in tables.values():
             self._copy(table)
         self._note_quiet()
+        if self._progress.position != before:
+            self._confirm()
         return True
 
     # ---- connecting
@@ -252,8 +256,11 @@ class Follower:
         except TooLarge:
             self._write_parts(operations, progress)
         self._written = self._now()
-        if self._monitor is not None and progress.position:
-            self._monitor.confirm(progress.position)
+
+    def _confirm(self) -> None:
+        """What is durable here need not be kept there."""
+        if self._monitor is not None and self._progress.position:
+            self._monitor.confirm(self._progress.position)
 
     def _write_parts(self, operations: list[Operations], progress: Progress) -> None:
         """More than one transaction of ours takes. Only the last part has the new position, so
@@ -310,6 +317,7 @@ class Follower:
             for operations in copy_operations(self._store, table, rows):
                 for part in divided(operations):
                     self._write([part], self._progress)
+                    self._confirm()  # which also tells the source that we are there
                 if self._ending.is_set():
                     return  # what is there already is not written again
         except SchemaError as error:

@@ -65,6 +65,19 @@ def test_writers_that_wait_share_one_sync(tmp_path: Path) -> None:
         )  # or who recovered what others had appended did it
 
 
+def test_what_a_thread_writes_together_waits_for_the_disk_once(tmp_path: Path) -> None:
+    with EmbeddedStore.open(tmp_path, slots=2) as store:
+        store.base.put_one(5, b"first", b"v", True)
+        before = store._log.ends.syncs
+        with store.base.together():
+            for i in range(50):
+                store.base.put_one(5, b"%d" % i, b"v", True)
+            assert store._log.ends.syncs == before
+            assert store.base.end() == {"log": 1}  # nobody sees what is not durable
+        assert store._log.ends.syncs == before + 1
+        assert len(rows_of(store)) == 51
+
+
 _CALLS = ("write", "sync", "truncate", "create", "rename", "unlink", "sync_folder")
 
 

@@ -180,6 +180,11 @@ class BaseTables(Protocol):
     ) -> Vector:
         """The same for one operation, made for latency."""
 
+    def together(self) -> AbstractContextManager[None]:
+        """Transactions that this thread writes inside stay each by itself, but are durable, and
+        seen in snapshots, at its end: a store that waits for a disk waits once.
+        """
+
     def snapshot(self) -> AbstractContextManager[BaseSnapshot]: ...
 
     def end(self) -> Vector:

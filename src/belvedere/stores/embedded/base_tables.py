@@ -201,6 +201,9 @@ class EmbeddedBase:
 
         return self._compared(expected, write)
 
+    def together(self) -> AbstractContextManager[None]:
+        return self._file.together()
+
     def _write(self, value: bytes, rows: int, check: Callable[[Position], None]) -> Vector:
         """Rows of dropped tables make room for new ones, if there is no other."""
         self._written += rows

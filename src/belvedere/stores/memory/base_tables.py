@@ -218,6 +218,9 @@ class MemoryBase:
         only = Operations(table, binary([key]), binary([value]), before_images)
         return self.write_all([only], expected=expected)
 
+    def together(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
     def snapshot(self) -> AbstractContextManager[MemorySnapshot]:
         self._point("base snapshot")
         return nullcontext(MemorySnapshot(self._rows, self._dropped, self._ends(), self._point))
