@@ -32,8 +32,12 @@ from belvedere.holding import rows_held
 from belvedere.readers.base_rows import rows_at
 from belvedere.readers.cut import open_cut
 from belvedere.recording import Recording
+from belvedere.salvage import salvage
 from belvedere.sources.registry import register
 from belvedere.status import prometheus
+from belvedere.stores.embedded import run_lists, settling
+from belvedere.stores.embedded.runs import is_small
+from belvedere.stores.embedded.store import EmbeddedStore
 from belvedere.waiting import wait_until
 from tests.unit.capture.scripted import ScriptedSource, Server
 from tests.unit.capture.test_follower import SCHEMAS
@@ -501,3 +505,62 @@ def test_a_view_that_is_rebuilt_has_its_relations_copied(db: Database) -> None:
     db.catch_up(timeout=LONG)
     assert amounts(db) == {1: 12, 2: 20}
     assert db.state().filled == {}
+
+
+def test_damaged_rows_of_a_relation_are_copied_once_more(
+    db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(settling, "FEW", 1)
+    monkeypatch.setattr(settling, "SMALL_BYTES", 0)
+    db.sql(CREATE.format("b"))
+    db.sql(VIEW)
+    db.catch_up(timeout=LONG)
+    db.sql("ALTER SOURCE b COPY accounts")
+    many = {number: account(number, number) for number in range(500)}
+    _servers["b"].commit({"accounts": {**many}})
+    db.catch_up(timeout=LONG)
+    db.store.base.trim("log", db.store.base.end()["log"])
+    rows_in = db.state().filled[db.state().table("b.accounts").id].table
+    db.close()
+    damage(tmp_path / "db", rows_in)
+    told = salvage(tmp_path / "db", really=True)
+    assert {each.table for each in told.lost} == {"table b.accounts"}
+    assert told.views == ("v",)
+    with opened(tmp_path / "db") as again:
+        again.catch_up(timeout=LONG)
+        assert again.sql("SELECT * FROM b.accounts").to_pylist() == list(many.values())
+        assert amounts(again) == {1: 1, 2: 2, 3: 3}
+        assert again.state().filled[again.state().table("b.accounts").id].table != rows_in
+
+
+def damage(path: Path, table: int) -> None:
+    """A byte of a section with rows of a table."""
+    with EmbeddedStore.open(str(path)) as store:
+        (base, *_) = store.places
+        listed = base.environment.read(lambda t: list(run_lists.every(t)))
+        found = [run_lists.decode(d, "") for o, _, d in listed if run_lists.table_of(o) == table]
+    ref = next(ref for runs in found for run in runs for ref in run if not is_small(ref.file))
+    file = path / "base" / ref.file
+    data = bytearray(file.read_bytes())
+    data[ref.offset + ref.size // 2] ^= 1
+    file.write_bytes(data)
+
+
+def test_a_view_over_a_relation_that_has_stopped_is_an_error_and_not_waited_for(
+    db: Database,
+) -> None:
+    db.sql(CREATE.format("b"))
+    db.sql(VIEW)
+    db.catch_up(timeout=LONG)
+    _servers["b"].truncate("accounts")
+    _servers["b"].commit({"accounts": {3: account(3, 30)}})
+    db.catch_up(timeout=LONG)
+    db.sql("CREATE MATERIALIZED VIEW w AS SELECT id, amount FROM b.accounts")
+    with pytest.raises(SourceError, match="ALTER SOURCE b RELOAD accounts builds its views anew"):
+        db.catch_up(timeout=LONG)
+    assert amounts(db) == {1: 10, 2: 20}, "as it was"
+    db.sql("ALTER SOURCE b RELOAD accounts")
+    with pytest.raises(ViewNotReady):
+        rows(db)
+    db.catch_up(timeout=LONG)
+    assert (amounts(db), rows(db, "w")) == ({3: 30}, [account(3, 30)])

@@ -73,13 +73,37 @@ def expected(view: str, server: Server, position: int) -> list[tuple[Any, ...]]:
 
 
 @dataclass
+class CrashingCatalog:
+    """A catalog one of whose transactions can be the last thing that a process does."""
+
+    catalog: Any
+    left: int = 0  # transactions until then; 0: never
+    is_after: bool = False
+
+    def transact(self, body: Any) -> Any:
+        self.left -= 1
+        if self.left == 0 and not self.is_after:
+            raise Crash
+        done = self.catalog.transact(body)
+        if self.left == 0:
+            raise Crash
+        return done
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.catalog, name)
+
+
+@dataclass
 class Passing(World):
-    """With views that come and go."""
+    """With views that come and go, and a coordinator that may be killed too."""
 
     path: str = ""  # of an embedded store
+    time: float = 1.0  # as coordinators see it
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        self.catalog = CrashingCatalog(self.store.catalog)
+        self.store.catalog = self.catalog
         self.server.commit({"savings": {("x", 1): {"owner": "x", "id": 1, "amount": 1}}})
 
     def opened(self) -> Database:
@@ -105,6 +129,7 @@ class Passing(World):
     def run(self, most: int, is_checked: bool = True) -> None:
         """Some epochs; after each of them the views are right."""
         coordinator = self.db._coordinator(Settings(max_rows=3, load_rows=2))
+        coordinator.now = lambda: self.time
         assert coordinator.acquire()
         for _ in range(most):
             report = coordinator.step()
@@ -113,6 +138,25 @@ class Passing(World):
             if report is None:
                 break
         coordinator.release()
+
+    def crashing(self) -> None:
+        if self.random.random() < 0.3:
+            self.catalog.left = self.random.randint(1, 2)
+            self.catalog.is_after = self.random.random() < 0.5
+        try:
+            super().crashing()
+        finally:
+            self.catalog.left = 0
+
+    def killed(self) -> None:
+        """Epochs, by a process that ends within a transaction of the catalog or in front of it."""
+        self.catalog.left = self.random.randint(1, 25)
+        self.catalog.is_after = self.random.random() < 0.5
+        try:
+            self.run(8)
+        except Crash:
+            self.time += 3600.0  # its lease has expired
+        self.catalog.left = 0
 
     def check(self) -> None:
         state = self.state()
@@ -185,7 +229,9 @@ def act(world: Passing, older: list[Follower]) -> None:
         world.create(world.random.choice(list(VIEWS)))
     elif number < 0.88:
         world.drop(world.random.choice(list(VIEWS)))
-    elif number < 0.89:
+    elif number < 0.93:
+        world.killed()
+    elif number < 0.94:
         keep_rows(world.store, world.table(world.random.choice(list(SCHEMAS))).id)
     else:
         world.run(world.random.randint(1, 12))
