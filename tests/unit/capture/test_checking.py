@@ -71,7 +71,7 @@ def db(tmp_path: Path) -> Iterator[Database]:
     servers["crm"].commit({"customers": {i: {"id": i, "name": "abcd"[i]} for i in range(4)}})
     with opened(tmp_path / "db") as found:
         for name in servers.keys() & {"shop", "crm"}:
-            found.sql(f"CREATE SOURCE {name} TYPE busy OPTIONS (server = '{name}')")
+            found.sql(f"CREATE SOURCE {name} TYPE busy OPTIONS (server = '{name}', copy = '*')")
         yield found
 
 
