@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Protocol, TypeAlias
 
-from belvedere.capture.operations import encode_rows
+from belvedere.capture.images import encode_rows
 from belvedere.catalog.definitions import TableDefinition
 from belvedere.epochs.base_check import (
     AT_ONCE,

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from belvedere.capture.operations import Together, encode_rows, made
+from belvedere.capture.images import encode_rows
+from belvedere.capture.operations import Together, made
 from belvedere.catalog.definitions import TableDefinition
 from belvedere.libraries import pa, pc
 from belvedere.stores.base import Store

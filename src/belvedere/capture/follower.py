@@ -30,6 +30,7 @@ from dataclasses import replace
 
 from belvedere.capture.awaited import forget_awaited, read_awaited
 from belvedere.capture.copying import copy_operations
+from belvedere.capture.images import Encoder
 from belvedere.capture.operations import (
     Together,
     behind,
@@ -87,6 +88,7 @@ class Follower:
         known = read_recent(store, definition.progress, self._progress)
         self._recent: deque[str] = deque(known, RECENT)
         self._written = now()
+        self._encoder = Encoder([], None)
         self._was_early = False  # when it asked for a copy last
         self._take_over()
 
@@ -115,6 +117,7 @@ class Follower:
         before = self._progress.position
         is_due = not self._was_early and any(map(self._is_due, tables.values()))
         events = self._monitor.poll(0.0 if is_due else timeout)
+        self._encoder = Encoder(events, self._store.capabilities.longest_key)
         with self._store.base.together():
             for event in events:
                 self._take(event, tables)
@@ -283,18 +286,19 @@ class Follower:
         self, table: TableDefinition, change: RelationChange, transaction: SourceTransaction
     ) -> Together | None:
         """What our tables are to have of a change, and have not already; None if nothing."""
-        longest = self._store.capabilities.longest_key
         if not table.passes:
             copied = self._progress.copies.get(change.relation)
             name = transaction.transaction
             is_there = copied is not None and self._source.shows(copied.marker, name)
-            return None if is_there else change_operations(table, change, longest)
+            if is_there:
+                return None
+            return change_operations(table, self._encoder.images(table, change))
         known = self._progress.position
         if known and self._source.covers(known, transaction.position):
             return None
         filled = self._filled(table)
         rows = 0 if filled is None else filled.table
-        found = passing_operations(table, change, longest, rows)
+        found = passing_operations(table, self._encoder.images(table, change), rows)
         last = self._progress.halves.get(change.relation)
         is_half = last is not None and self._progress.half == transaction.transaction
         return behind(found, bytes.fromhex(last)) if last is not None and is_half else found

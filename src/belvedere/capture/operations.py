@@ -9,13 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from belvedere.capture.images import Images
 from belvedere.catalog.definitions import TableDefinition
-from belvedere.encoding import too_long
-from belvedere.errors import SchemaError
-from belvedere.input.rows import to_arrow
 from belvedere.libraries import pa, pc
-from belvedere.readers.base_rows import codecs
-from belvedere.sources.base import RelationChange
 from belvedere.stores.base import Operations, TableId
 
 PART_BYTES = 16 << 20  # of keys and values, when a transaction or a copy has to be divided
@@ -53,33 +49,24 @@ class Together:
         )
 
 
-def change_operations(
-    table: TableDefinition, change: RelationChange, longest_key: int | None
-) -> Together:
-    """Rows that are gone are deleted, all others put. Raises SchemaError for rows that the table
-    cannot hold.
-    """
-    keys, values = encode_rows(table, change.after, longest_key)
-    before = encode_keys(table, change.before)
-    gone = before.filter(pc.invert(pc.is_in(before, keys)))
+def change_operations(table: TableDefinition, images: Images) -> Together:
+    """Rows that are gone are deleted, all others put."""
+    gone = images.before_keys
+    gone = gone.filter(pc.invert(pc.is_in(gone, images.keys)))
     nothing = pa.nulls(len(gone), pa.binary())
-    every = pa.concat_arrays([gone, keys]), pa.concat_arrays([nothing, values])
+    every = pa.concat_arrays([gone, images.keys]), pa.concat_arrays([nothing, images.values])
     return Together((made(table, *every),))
 
 
-def passing_operations(
-    table: TableDefinition, change: RelationChange, longest_key: int | None, rows: TableId = 0
-) -> Together:
+def passing_operations(table: TableDefinition, images: Images, rows: TableId = 0) -> Together:
     """The same as operations that pass, in the order of their keys; and as rows of a table, if
     there is one.
     """
-    keys, values = encode_rows(table, change.after, longest_key)
-    gone, images = encode_rows(table, change.before, longest_key)
-    every = pa.concat_arrays([keys, gone]).unique()
+    assert images.before is not None
+    every = pa.concat_arrays([images.keys, images.before_keys]).unique()
     every = every.take(pc.sort_indices(every))
-    after, before = (
-        found.take(pc.index_in(every, known)) for known, found in ((keys, values), (gone, images))
-    )
+    after = images.values.take(pc.index_in(every, images.keys))
+    before = images.before.take(pc.index_in(every, images.before_keys))
     passing = Operations(table.id, every, after, True, before)
     kept = (Operations(rows, every, after, table.before_images),) if rows else ()
     return Together((passing, *kept))
@@ -87,26 +74,6 @@ def passing_operations(
 
 def made(table: TableDefinition, keys: pa.BinaryArray, values: pa.BinaryArray) -> Operations:
     return Operations(table.id, keys, values, table.before_images)
-
-
-def encode_keys(table: TableDefinition, rows: pa.Table) -> pa.BinaryArray:
-    codec, _ = codecs(table.schema)
-    return codec.encode([rows.column(name) for name in table.schema.key])
-
-
-def encode_rows(
-    table: TableDefinition, rows: pa.Table, longest_key: int | None
-) -> tuple[pa.BinaryArray, pa.BinaryArray]:
-    """Keys and values of rows that were checked."""
-    schema = table.schema
-    checked = to_arrow(rows, schema)
-    keys = encode_keys(table, checked)
-    if longest_key is not None and pc.any(too_long(keys, longest_key)).as_py():
-        raise SchemaError(f"a key of {table.name} is longer than {longest_key} bytes")
-    columns = [checked.column(column.name) for column in schema.value_columns]
-    if not columns:
-        return keys, pa.array([b""] * len(keys), pa.binary())
-    return keys, codecs(schema)[1].encode(columns, rows=checked.num_rows)
 
 
 def divided(operations: Together) -> Iterator[Together]:

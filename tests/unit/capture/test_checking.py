@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from belvedere.capture.operations import encode_keys, encode_rows, made
+from belvedere.capture.images import encode_keys, encode_rows
+from belvedere.capture.operations import made
 from belvedere.catalog.definitions import TableDefinition
 from belvedere.database import Database
 from belvedere.errors import BelvedereError
