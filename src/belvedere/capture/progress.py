@@ -59,7 +59,9 @@ class Progress:
     halves: dict[str, str] = field(default_factory=dict)
 
     def to_bytes(self) -> bytes:
-        return json.dumps(asdict(self)).encode()
+        # asdict copies all of it, for each transaction that is followed
+        found = {name: getattr(self, name) for name in self.__slots__}
+        return json.dumps(found, default=asdict).encode()
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Progress:
