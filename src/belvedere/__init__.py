@@ -34,8 +34,8 @@ How the code is laid out, in the order in which data flows:
     cost/         what a view would cost
     database.py, table.py, view.py, result.py, prepared.py, preview.py, status.py, table_status.py,
     source_status.py, kept_status.py, connections.py, inspection.py, salvage.py, base_checks.py,
-    backups.py, recording.py, feed.py, data_source.py, transaction.py, collected.py, session.py
-                  what users hold in their hands
+    holding.py, backups.py, recording.py, feed.py, data_source.py, transaction.py, collected.py,
+    session.py    what users hold in their hands
     cli/, bench/  the command line, the benchmark
     errors.py, types.py, processes.py, libraries.py, waiting.py
                   below everything: errors, shared words, processes, large libraries loaded late

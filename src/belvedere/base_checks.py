@@ -26,7 +26,8 @@ def checked_names(db: Database) -> list[str]:
     if not db.state().sources:
         foreign_tables(db.store)  # raises
     joined = [t.joined.view for t in tables if t.joined is not None]
-    return [t.name for t in tables if t.followed is not None] + joined
+    state = db.state()
+    return [t.name for t in tables if t.followed is not None and state.is_kept(t)] + joined
 
 
 def verify_base(db: Database, name: str) -> BaseVerification:

@@ -246,6 +246,8 @@ class _Reader(DataSourceReader):
         found = held.state.relation(self._place.name)
         if isinstance(found, ViewDefinition):
             readable_view(cut, self._place.name)
+        else:
+            found = held.state.readable(found)
         vector = held.pin.vector.to_json()
         return [_Slot(slot, cut.epoch, vector, found) for slot in range(store.state.slots)]
 

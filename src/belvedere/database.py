@@ -142,7 +142,8 @@ class Database:
         if found is None:
             definition = state.table(text)
             check_complete(state, definition)
-            found = Table(self.store, definition, self.wrote if self.is_session else None)
+            readable = state.readable(definition)
+            found = Table(self.store, readable, self.wrote if self.is_session else None)
             self._tables[1][text] = found
         return found
 
@@ -381,20 +382,17 @@ class Database:
 
     def verify(self, view: str) -> Verification:
         """Recompute a view with Spark SQL as of the committed epoch, and compare."""
-        from belvedere.epochs.verify import verify
+        from belvedere.holding import verify
 
-        name = _name("view", view)
-        return verify(self.store, self.spark, name)
+        return verify(self, _name("view", view))
 
     def repair(self, view: str) -> Verification:
         """Correct exactly the rows that `verify` finds wrong, in an epoch of its own; returns what
         was found.
         """
-        from belvedere.epochs.repair import repair
-        from belvedere.epochs.settings import Settings
+        from belvedere.holding import repair
 
-        name = _name("view", view)
-        return repair(self._coordinator(Settings()), self.spark, name)
+        return repair(self, _name("view", view))
 
     def rebuild(self, *views: str) -> tuple[str, ...]:
         """Drop views and build them anew from their tables; so are all views that share something
@@ -403,7 +401,8 @@ class Database:
         """
         from belvedere.catalog.views import rebuild_views
 
-        return rebuild_views(self.store, [_name("view", view) for view in views])
+        names = [_name("view", view) for view in views]
+        return rebuild_views(self.store, lambda _: names)
 
     def inspect(self) -> Inspection:
         """Read everything in the database's directory and say what is damaged."""

@@ -8,6 +8,7 @@ BelvedereError
 │   │   └── UnknownFunction  a function that no view can use; `.name` is what the user calls it
 │   └── NotAnswered      a query that only Spark answers; names the construct and the way around
 ├── CatalogError         a name exists already, or does not exist
+│   └── NotKept          the rows of a source's relation are not here; `.relation` is its name
 ├── StoreError           the store refused: full, damaged, of another version
 │   ├── StoreFull        no room left; nothing was written
 │   ├── Conflict         somebody wrote the table, or a row, meanwhile; nothing was written
@@ -63,6 +64,16 @@ class Unsupported(SqlError):
 
 class CatalogError(BelvedereError):
     pass
+
+
+class NotKept(CatalogError):
+    def __init__(self, relation: str) -> None:
+        self.relation = relation
+        source, _, name = relation.partition(".")
+        super().__init__(
+            f"the rows of {relation} are not kept here, only views over it are: read it at its"
+            f" source, or have it kept with ALTER SOURCE {source} COPY {name}"
+        )
 
 
 class StoreError(BelvedereError):

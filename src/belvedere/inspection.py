@@ -167,6 +167,9 @@ class Names:
     def of(cls, catalog: Mapping[str, bytes]) -> Names:
         t = _Readable(catalog)
         tables = {table.id: table for table in _decoded(t, layout.TABLES)}
+        for key, filled in _decoded_by_key(t, layout.ROWS):
+            if key in tables:
+                tables[filled.table] = tables[key]
         dropped = {view for view, status in _status(t).items() if status == DROPPED}
         by_table: dict[TableId, tuple[ViewDefinition, ...]] = {}
         for view in _decoded(t, layout.VIEWS):
@@ -214,10 +217,14 @@ class Names:
 
 
 def _decoded(t: CatalogTransaction, kind: Entries[int, Any]) -> Iterator[Any]:
-    for _, value in t.scan(kind.prefix):
+    return (value for _, value in _decoded_by_key(t, kind))
+
+
+def _decoded_by_key(t: CatalogTransaction, kind: Entries[int, Any]) -> Iterator[tuple[int, Any]]:
+    for key, value in t.scan(kind.prefix):
         try:
-            yield kind.decode(value)
-        except Damaged:
+            yield int(key.removeprefix(kind.prefix)), kind.decode(value)
+        except (Damaged, ValueError):
             continue  # told by `_unreadable_entries`
 
 

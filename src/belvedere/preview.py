@@ -26,6 +26,7 @@ from belvedere.readers.cut import Cut, at_cut, in_cut
 from belvedere.readers.keyed import keyed_of, read_at
 from belvedere.sql import query
 from belvedere.sql.dialect import sql_of
+from belvedere.stores.base import BaseSnapshot
 
 if TYPE_CHECKING:
     from belvedere.database import Database
@@ -104,9 +105,15 @@ def _tables(
     some = ranges(state)
     with db.store.base.snapshot() as snapshot:
         return {
-            name: _first(table_rows(snapshot, state.table(name), some[name], size), schema)
+            name: _first(_rows_now(snapshot, state, name, some[name], size), schema)
             for name, schema in schemas.items()
         }
+
+
+def _rows_now(
+    snapshot: BaseSnapshot, state: CatalogState, name: str, ranges: Ranges, size: int
+) -> Iterator[pa.Table]:
+    return table_rows(snapshot, state.readable(state.table(name)), ranges, size)
 
 
 def _first_at(cut: Cut, name: str, ranges: Ranges) -> pa.Table | None:

@@ -109,6 +109,11 @@ class Recording:
 
     def _new_tables(self, tables: dict[int, TableDefinition]) -> Iterator[Line]:
         for table in tables.values():
+            if table.passes:
+                raise HistoryError(
+                    f"the rows of {table.name} are not kept from its beginning, so views cannot be"
+                    " checked against them: create the source with copy = '*'"
+                )
             if self._tables.get(table.name, table.id) != table.id:
                 raise HistoryError(
                     f"table {table.name} was dropped and created anew: record into a new file"

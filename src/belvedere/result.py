@@ -173,7 +173,7 @@ class Query(Result):
         state = self._db.state()
 
         def read(name: str, ranges: Ranges, size: int) -> Iterator[pa.Table]:
-            return table_rows(snapshot, state.table(name), ranges, size)
+            return table_rows(snapshot, state.readable(state.table(name)), ranges, size)
 
         with self._db.store.base.snapshot() as snapshot:
             if isinstance(plan, _Reading) or plan.first is not None:
@@ -192,7 +192,7 @@ class Query(Result):
         for name in self._schemas:
             table = cut.state.tables.get(name)
             if table is not None:
-                check_existed(cut.state, table)
+                check_existed(cut.state, cut.state.readable(table))
             frame = (
                 table_frame(cut, spark, table)
                 if table

@@ -12,9 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from belvedere.catalog.filling import fill_again
+from belvedere.catalog.layout import ROWS
 from belvedere.catalog.state import read_state
 from belvedere.errors import StoreError
 from belvedere.inspection import RESTORE, Names
+from belvedere.stores.base import CatalogTransaction
 from belvedere.stores.registry import embedded_path
 
 if TYPE_CHECKING:
@@ -86,21 +89,36 @@ def _store(folder: Path, found: Format) -> EmbeddedStore:
 
 
 def _salvage(store: EmbeddedStore, really: bool) -> Salvaged:
-    from belvedere.catalog.views import rebuild_views
     from belvedere.stores.embedded import salvaging
 
     found = [(place, salvaging.find_lost(place)) for place in store.places]
     (_, rows), *slots = found
     names = Names.of(dict(store.catalog.read(lambda t: t.scan(""))))
-    views = _readers(store, {each.table for each in rows.values()})
+    damaged = {each.table for each in rows.values()}
+    filled = store.catalog.read(ROWS.all).items()
+    again = [relation for relation, place in filled if place.table in damaged]
+    views = _readers(store, damaged.union(again))
     views |= _keepers(names, {each.table for _, lost in slots for each in lost.values()})
     concerned = tuple(sorted(views))
     if really:
-        concerned = rebuild_views(store, concerned) if views else ()
+        concerned = _build_anew(store, concerned, again)
         for place, lost in found:
             if lost:
                 salvaging.take_out(place, lost)
     return Salvaged(tuple(_told(names, rows.values())), concerned, really)
+
+
+def _build_anew(
+    store: EmbeddedStore, views: tuple[str, ...], relations: list[int]
+) -> tuple[str, ...]:
+    """Views; and relations of sources whose rows were here to load them are copied once more."""
+    from belvedere.catalog.views import rebuild_views
+
+    def fill(t: CatalogTransaction) -> None:
+        for number in relations:
+            fill_again(t, number)
+
+    return rebuild_views(store, lambda _: views, fill) if views or relations else ()
 
 
 def _keepers(names: Names, tables: set[int]) -> set[str]:

@@ -17,11 +17,14 @@ from belvedere.stores.base import Store
 
 @dataclass(frozen=True, slots=True)
 class RelationInfo:
-    """`state` is followed, copying or stopped; `reason` says why it is stopped."""
+    """`state` is followed, copying or stopped; `reason` says why it is stopped. `is_kept`: its rows
+    are here, and stay.
+    """
 
     name: str
     state: str
     reason: str = ""
+    is_kept: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +119,8 @@ def _lag_seconds(store: Store, source: SourceDefinition, now: Progress, seen: Pr
 def _relation(state: CatalogState, table: TableDefinition, progress: Progress) -> RelationInfo:
     assert table.followed is not None
     reason = progress.stopped.get(table.followed.relation)
+    is_kept = state.is_kept(table)
     if reason is not None:
-        return RelationInfo(table.name, "stopped", reason)
+        return RelationInfo(table.name, "stopped", reason, is_kept)
     is_copying = table.id in uncopied(state, table.followed.source)
-    return RelationInfo(table.name, "copying" if is_copying else "followed")
+    return RelationInfo(table.name, "copying" if is_copying else "followed", is_kept=is_kept)

@@ -458,6 +458,89 @@ def test_a_transaction_over_several_tables_is_logged_as_a_whole(store: Store, im
         assert images_of(store, first) == [b"0", None]
 
 
+def test_transactions_written_together_are_each_by_itself(store: Store) -> None:
+    apply(store, [(b"a", b"0")])
+    with store.base.together():
+        known = store.base.write_all(both({b"a": b"1"}, {b"a": b"x"}, True))
+        with store.base.together():  # which changes nothing
+            known = store.base.write_all(both({b"a": b"2"}, {}, True), unless_after=known)
+        with pytest.raises(Conflict):
+            store.base.write_all(both({b"a": b"3"}, {}, True), unless_after=at(1))
+    assert store.base.end() == known == at(4)
+    assert rows_of(store) == [(b"a", b"2")]
+    assert [block.end for block in log_of(store, 1) if block.is_last] == [3, 4]
+
+
+def test_what_was_written_together_stays_if_the_last_of_it_fails(store: Store) -> None:
+    def write() -> None:
+        with store.base.together():
+            apply(store, [(b"a", b"0")])
+            store.base.write_all(both({b"a": b"1"}, {}, True), unless_after=at(0))
+
+    with pytest.raises(Conflict):
+        write()
+    assert rows_of(store) == [(b"a", b"0")]
+
+
+def passing(before: dict[bytes, bytes | None], after: dict[bytes, bytes | None]) -> Operations:
+    """Operations that pass."""
+    keys = sorted(after)
+    values = [binary(*(rows[key] for key in keys)) for rows in (after, before)]
+    return Operations(TABLE, binary(*keys), values[0], True, values[1])
+
+
+def test_operations_that_pass_are_logged_as_they_are_told_and_are_no_rows(store: Store) -> None:
+    if not store.capabilities.passing:
+        pytest.skip("this store is not given operations that pass")
+    start = apply(store, [(b"o", b"0")], table=OTHER)
+    told = passing({b"a": None, b"b": b"old"}, {b"a": b"new", b"b": None})
+    beside = Operations(OTHER, binary(b"o", b"p"), binary(b"1", b"2"), True)
+    assert store.base.write_all([told, beside]) == at(start + 4)
+    first, second = log_of(store, start)
+    assert (first.table, first.passes, first.is_last) == (TABLE, True, False)
+    assert first.keys.to_pylist() == [b"a", b"b"]
+    assert first.values.to_pylist() == [b"new", None]
+    assert first.before is not None
+    assert first.before.to_pylist() == [None, b"old"]
+    assert (second.table, second.passes, second.before is None) == (OTHER, False, True)
+    assert (rows_of(store), rows_of(store, OTHER)) == ([], [(b"o", b"1"), (b"p", b"2")])
+    assert store.base.count(TABLE) == 0
+
+
+@pytest.mark.parametrize("rows", [1, 50, 5000])
+def test_what_passes_leaves_nothing_in_reads_of_the_past_and_behind_a_trim(
+    store: Store, rows: int
+) -> None:
+    """Few and many operations wait in different ways until they are settled."""
+    if not store.capabilities.passing or store.history is None:
+        pytest.skip("this store is not given operations that pass")
+    keys = [b"%06d" % number for number in range(rows)]
+    for written in range(3):
+        value = b"%d" % written
+        told = passing(dict.fromkeys(keys, b"before"), dict.fromkeys(keys, value))
+        beside = Operations(OTHER, binary(*keys), binary(*[value] * rows), True)
+        store.base.write_all([beside, told])
+        if written == 1:
+            store.base.trim("log", store.base.end()["log"])
+    with store.history.as_of(at(4 * rows)) as past:
+        assert past.get(OTHER, keys[0]) == b"1"
+        assert past.get(TABLE, keys[0]) is None
+    store.base.trim("log", store.base.end()["log"])
+    assert rows_of(store) == []
+    assert rows_of(store, OTHER) == [(key, b"2") for key in keys]
+    assert store.base.count(OTHER) == rows
+
+
+def test_a_conflict_is_seen_of_operations_that_pass(store: Store) -> None:
+    if not store.capabilities.passing:
+        pytest.skip("this store is not given operations that pass")
+    known = store.base.end()
+    store.base.write_all([passing({b"a": None}, {b"a": b"1"})], known)
+    with pytest.raises(Conflict):
+        store.base.write_all([passing({b"a": b"1"}, {b"a": b"2"})], known)
+    assert len(log_of(store)) == 1
+
+
 def test_no_cut_and_no_trimming_divides_a_transaction(store: Store) -> None:
     for number in range(5):
         written = {b"%d" % k: b"v" for k in range(number + 1)}

@@ -287,6 +287,8 @@ def test_spark_recomputes_the_same(db: Places) -> None:
         writers.wrote_more()
     catch_up(database)
     assert database.verify("spent").ok
+    database.sql("ALTER SOURCE shop COPY orders")
+    database.catch_up(timeout=PATIENCE)
     query = "SELECT count(*) AS n, sum(orders.amount) AS total FROM shop.orders"
     spark = [row.asDict() for row in database.sql(query).to_spark().collect()]
     assert spark == database.sql(query).to_pylist()

@@ -2,6 +2,7 @@
 them.
 
     progress.py     how far a source was followed: one row, written with what it tells of
+    images.py       changes as keys and values, of all that came in one piece
     operations.py   what a transaction did to a relation, as operations on our table
     follower.py     one source, step by step: what is known, what comes next
     copying.py      the first copy of a relation, or a new one: what differs from what we have

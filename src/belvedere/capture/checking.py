@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Protocol, TypeAlias
 
-from belvedere.capture.operations import encode_rows
+from belvedere.capture.images import encode_rows
 from belvedere.catalog.definitions import TableDefinition
 from belvedere.epochs.base_check import (
     AT_ONCE,
@@ -55,8 +55,8 @@ def verify_theirs(
 ) -> BaseVerification:
     """Compare a table of ours with its sources; catches up before, and in between."""
     catch_up()
-    report = BaseReport(table)
     with open_cut(store) as cut:
+        report = BaseReport(cut.state.readable(table))
         if table.id in cut.state.adopting:
             raise CatalogError(
                 f"{table.name} is being loaded: run catch_up(), or start() a pipeline and wait"

@@ -9,17 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from belvedere.capture.operations import encode_rows, made
+from belvedere.capture.images import encode_rows
+from belvedere.capture.operations import Together, made
 from belvedere.catalog.definitions import TableDefinition
 from belvedere.libraries import pa, pc
-from belvedere.stores.base import Operations, Store
+from belvedere.stores.base import Store
 
 BATCH = 50_000  # rows of one transaction of a copy
 
 
 def copy_operations(
     store: Store, table: TableDefinition, answer: Iterable[pa.Table]
-) -> Iterator[Operations]:
+) -> Iterator[Together]:
     """Operations, in parts, after which the table has exactly the rows of an answer; nobody else
     may write it meanwhile.
     """
@@ -32,11 +33,11 @@ def copy_operations(
                 ours.difference_update(keys.to_pylist())
                 keys, values = _differing(store, table, keys, values)
             if len(keys):
-                yield made(table, keys, values)
+                yield Together((made(table, keys, values),))
     gone = sorted(ours)
     for start in range(0, len(gone), BATCH):
         keys = pa.array(gone[start : start + BATCH], pa.binary())
-        yield made(table, keys, pa.nulls(len(keys), pa.binary()))
+        yield Together((made(table, keys, pa.nulls(len(keys), pa.binary())),))
 
 
 def _keys(store: Store, table: TableDefinition) -> set[bytes]:

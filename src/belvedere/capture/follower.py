@@ -11,6 +11,10 @@ and that it shows are left out for this relation, until the position has reached
 on the relation is as of the position, like all others: only then it is complete, and views may use
 it.
 
+Changes of a relation that is not kept only pass, also what a copy shows: views that are there go on
+with that. The table that is filled for others gets all of it too, which at the end of the copy
+comes to the same. As it would be wrong to views twice, a transaction is taken up where it was left.
+
 A crash before a write: the source gives the transaction again, as it was not confirmed. A crash
 after it: the position is behind the transaction.
 """
@@ -21,14 +25,22 @@ import threading
 import time
 import uuid
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from belvedere.capture.awaited import forget_awaited, read_awaited
 from belvedere.capture.copying import copy_operations
-from belvedere.capture.operations import change_operations, divided
+from belvedere.capture.images import Encoder
+from belvedere.capture.operations import (
+    Together,
+    behind,
+    change_operations,
+    divided,
+    passing_operations,
+)
 from belvedere.capture.progress import RECENT, Copied, Ledger, Progress, read_recent
-from belvedere.catalog.definitions import TableDefinition
+from belvedere.catalog.definitions import Filled, TableDefinition
+from belvedere.catalog.filling import claim_copy, note_filled
 from belvedere.catalog.source_definition import SourceDefinition
 from belvedere.catalog.sources import note_copied
 from belvedere.catalog.state import CatalogState
@@ -76,6 +88,8 @@ class Follower:
         known = read_recent(store, definition.progress, self._progress)
         self._recent: deque[str] = deque(known, RECENT)
         self._written = now()
+        self._encoder = Encoder([], None)
+        self._was_early = False  # when it asked for a copy last
         self._take_over()
 
     @property
@@ -100,11 +114,18 @@ class Follower:
         self._connect(tables)
         if self._monitor is None:
             return False
-        for event in self._monitor.poll(timeout):
-            self._take(event, tables)
+        before = self._progress.position
+        is_due = not self._was_early and any(map(self._is_due, tables.values()))
+        events = self._monitor.poll(0.0 if is_due else timeout)
+        self._encoder = Encoder(events, self._store.capabilities.longest_key)
+        with self._store.base.together():
+            for event in events:
+                self._take(event, tables)
         for table in tables.values():
             self._copy(table)
         self._note_quiet()
+        if self._progress.position != before:
+            self._confirm()
         return True
 
     # ---- connecting
@@ -146,7 +167,22 @@ class Follower:
         """One that is stopped is when somebody asks for a copy, again after each refusal."""
         if relation not in self._progress.stopped:
             return True
-        return self._is_asked(table) and self._progress.refused.get(relation) != self._version
+        if not self._is_asked(table) or self._progress.refused.get(relation) == self._version:
+            return False
+        filled = self._filled(table)
+        if filled is None or filled.alone:
+            return True
+        self._refuse_more(relation, table)
+        return False
+
+    def _refuse_more(self, relation: str, table: TableDefinition) -> None:
+        """Views have the relation as it was when it stopped. What was missed since is told by
+        nobody, so a copy for another view alone would leave these behind.
+        """
+        reason, source = self._progress.stopped[relation], self._definition.name
+        hint = f"ALTER SOURCE {source} RELOAD {table.name.partition('.')[2]} builds its views anew"
+        said = reason if hint in reason else f"{reason}; {hint}"
+        self._write([], self._progress.refuse(relation, said, self._version))
 
     @property
     def _version(self) -> int:
@@ -200,7 +236,7 @@ class Follower:
     # ---- what comes
 
     def _take(self, event: Event, tables: dict[str, TableDefinition]) -> None:
-        self._reached = event.position
+        self._reached = self._further(self._reached, event.position)
         if isinstance(event, SourceTransaction):
             self._take_transaction(event, tables)
         elif isinstance(event, Stopped):
@@ -208,37 +244,74 @@ class Follower:
         else:
             assert isinstance(event, Quiet)
 
+    def _further(self, position: str, other: str) -> str:
+        """Never back, as what passes must not come twice: a relation may stop at a place before
+        the end of a transaction that was followed.
+        """
+        covers = self._source.covers
+        is_back = bool(position) and covers(position, other) and not covers(other, position)
+        return position if is_back else other
+
     def _take_transaction(
         self, transaction: SourceTransaction, tables: dict[str, TableDefinition]
     ) -> None:
         self._recent.append(transaction.transaction)
-        operations, wrong = [], {}
+        operations: dict[str, Together] = {}
+        wrong: dict[str, str] = {}
         for change in transaction.changes:
-            if not self._is_news(change, transaction):
+            if change.relation not in self._connected:
                 continue
-            table, longest = tables[change.relation], self._store.capabilities.longest_key
             try:
-                operations.append(change_operations(table, change, longest))
+                found = self._operations(tables[change.relation], change, transaction)
             except SchemaError as error:
                 wrong[change.relation] = str(error)
+                continue
+            if found is not None and len(found.keys):
+                operations[change.relation] = found
         progress = replace(
             self._progress,
-            position=transaction.position,
+            position=self._further(self._progress.position, transaction.position),
             last=transaction.transaction,
             time=transaction.time,
             transactions=self._progress.transactions + 1,
+            half="",
+            halves={},
         )
         for relation, reason in wrong.items():
             self._connected -= {relation}
             progress = progress.stop(relation, reason)
-        self._write(operations, progress)
+        self._write_transaction(operations, progress)
 
-    def _is_news(self, change: RelationChange, transaction: SourceTransaction) -> bool:
-        """Whether our table is to have this change, and has it not already by a copy."""
-        if change.relation not in self._connected:
-            return False
-        copied = self._progress.copies.get(change.relation)
-        return copied is None or not self._source.shows(copied.marker, transaction.transaction)
+    def _operations(
+        self, table: TableDefinition, change: RelationChange, transaction: SourceTransaction
+    ) -> Together | None:
+        """What our tables are to have of a change, and have not already; None if nothing."""
+        if not table.passes:
+            copied = self._progress.copies.get(change.relation)
+            name = transaction.transaction
+            is_there = copied is not None and self._source.shows(copied.marker, name)
+            if is_there:
+                return None
+            return change_operations(table, self._encoder.images(table, change))
+        known = self._progress.position
+        if known and self._source.covers(known, transaction.position):
+            return None
+        filled = self._filled(table)
+        rows = 0 if filled is None else filled.table
+        found = passing_operations(table, self._encoder.images(table, change), rows)
+        last = self._progress.halves.get(change.relation)
+        is_half = last is not None and self._progress.half == transaction.transaction
+        return behind(found, bytes.fromhex(last)) if last is not None and is_half else found
+
+    def _filled(self, table: TableDefinition) -> Filled | None:
+        state: CatalogState = self._cache.state()
+        return state.filled.get(table.id)
+
+    def _copied(self, table: TableDefinition, relation: str) -> Copied | None:
+        """The copy of a relation that waits for its end, if it is of the table that is filled."""
+        copied, filled = self._progress.copies.get(relation), self._filled(table)
+        claim = "" if filled is None else filled.claim
+        return copied if copied is not None and copied.claim == claim else None
 
     def _stop(self, relation: str, reason: str) -> None:
         """Our table stays as it is until somebody asks for a copy."""
@@ -246,23 +319,33 @@ class Follower:
         progress = replace(self._progress, position=self._reached or self._progress.position)
         self._write([], progress.stop(relation, reason))
 
-    def _write(self, operations: list[Operations], progress: Progress) -> None:
+    def _write(self, operations: Sequence[Operations], progress: Progress) -> None:
+        self._ledger.write(operations, progress)
+        self._written = self._now()
+
+    def _confirm(self) -> None:
+        """What is durable here need not be kept there."""
+        if self._monitor is not None and self._progress.position:
+            self._monitor.confirm(self._progress.position)
+
+    def _write_transaction(self, operations: dict[str, Together], progress: Progress) -> None:
+        every = [each for together in operations.values() for each in together.tables]
         try:
-            self._ledger.write(operations, progress)
+            self._write(every, progress)
         except TooLarge:
             self._write_parts(operations, progress)
-        self._written = self._now()
-        if self._monitor is not None and progress.position:
-            self._monitor.confirm(progress.position)
+            self._write([], progress)
 
-    def _write_parts(self, operations: list[Operations], progress: Progress) -> None:
+    def _write_parts(self, operations: dict[str, Together], progress: Progress) -> None:
         """More than one transaction of ours takes. Only the last part has the new position, so
-        after a crash all of it comes again.
+        after a crash all of it comes again; of what passes only what is behind the last part.
         """
-        for part in operations:
-            for piece in divided(part):
-                self._ledger.write([piece], self._progress)
-        self._ledger.write([], progress)
+        for relation, together in operations.items():
+            for piece in divided(together):
+                known = self._progress
+                if any(each.before is not None for each in piece.tables):
+                    known = known.with_half(progress.last, relation, bytes(piece.keys[-1].as_py()))
+                self._ledger.write(piece.tables, known)
 
     def _note_quiet(self) -> None:
         """So that others see how far we are, and the source need not keep what we have. Seldom, but
@@ -287,29 +370,43 @@ class Follower:
         state: CatalogState = self._cache.state()
         return table.id in state.adopting and state.adopting[table.id] is None
 
+    def _is_wanted_here(self, table: TableDefinition) -> bool:
+        assert table.followed is not None
+        return table.followed.relation in self._connected and self._is_asked(table)
+
+    def _is_due(self, table: TableDefinition) -> bool:
+        """Whether a relation that is to be copied can be asked for."""
+        assert table.followed is not None
+        if not self._is_wanted_here(table) or self._copied(table, table.followed.relation):
+            return False
+        return self._source.covers(self._reached, self._prepared)
+
     def _copy(self, table: TableDefinition) -> None:
         """Take a relation that is to be copied a step further."""
         assert table.followed is not None
         relation = table.followed.relation
-        if relation not in self._connected or not self._is_asked(table):
-            return
-        copied = self._progress.copies.get(relation)
-        if copied is None:
-            if self._source.covers(self._reached, self._prepared):
-                self._ask(table, relation)
-        elif self._source.covers(self._reached, copied.end):
-            self._complete(table, relation)
+        if self._is_due(table):
+            self._ask(table, relation)
+        if self._is_wanted_here(table):
+            copied = self._copied(table, relation)
+            if copied is not None and self._source.covers(self._reached, copied.end):
+                self._complete(table, relation, copied)
 
     def _ask(self, table: TableDefinition, relation: str) -> None:
         asked = _relation(table)
         answer = self._source.ask([Question(asked, asked.schema.names)])
         (rows,) = answer.tables
         try:
-            if not self._is_fresh(answer.marker):
+            self._was_early = not self._is_fresh(answer.marker)
+            if self._was_early:
                 return  # asked again at the next step
-            for operations in copy_operations(self._store, table, rows):
+            target, claim = self._claim(table)
+            if target is None:
+                return  # nobody wants it any more
+            for operations in copy_operations(self._store, target, rows):
                 for part in divided(operations):
-                    self._write([part], self._progress)
+                    self._write(part.tables, self._progress)
+                    self._confirm()  # which also tells the source that we are there
                 if self._ending.is_set():
                     return  # what is there already is not written again
         except SchemaError as error:
@@ -317,20 +414,31 @@ class Follower:
             return
         finally:
             _close(rows)
-        copied = Copied(answer.marker, answer.end)
+        copied = Copied(answer.marker, answer.end, claim)
         self._write([], self._progress.with_copy(relation, copied))
+
+    def _claim(self, table: TableDefinition) -> tuple[TableDefinition | None, str]:
+        """Where the rows of a copy go, and the claim under which; None: nowhere."""
+        if not table.passes:
+            return table, ""
+        filled = self._filled(table)
+        claim = "" if filled is None else claim_copy(self._store, table.id, filled)
+        return replace(table, id=filled.table) if filled is not None and claim else None, claim
 
     def _is_fresh(self, marker: str) -> bool:
         """Whether an answer shows all that was followed before it was asked for."""
         return all(self._source.shows(marker, transaction) for transaction in self._recent)
 
-    def _complete(self, table: TableDefinition, relation: str) -> None:
+    def _complete(self, table: TableDefinition, relation: str, copied: Copied) -> None:
         """First the progress: after a crash in between the relation is copied once more, but a wish
         for a new copy is never taken for the old one.
         """
         progress = replace(self._progress, position=self._reached)
         vector = self._ledger.write([], progress.without_copy(relation))
-        note_copied(self._store, table, vector)
+        if table.passes:
+            note_filled(self._store, table.id, copied.claim, vector)
+        else:
+            note_copied(self._store, table, vector)
 
 
 def _relation(table: TableDefinition) -> Relation:

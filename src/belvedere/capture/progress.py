@@ -27,11 +27,12 @@ RECENT = 1000  # transactions whose names are kept
 @dataclass(frozen=True, slots=True)
 class Copied:
     """A copy of a relation is written; the log has to reach `end` until all that it shows was
-    followed.
+    followed. `claim` names it, if it fills a table for a while.
     """
 
     marker: str
     end: str
+    claim: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,9 @@ class Progress:
     `generation` is that of the source's definition for which it is true. `last` is the last
     transaction, `time` when it was committed, `transactions` how many there were. `stopped` has the
     reasons of relations that cannot be followed; `refused` those of them that could not be copied
-    either, with the version of the catalog in which that was tried.
+    either, with the version of the catalog in which that was tried. Of a transaction that has to be
+    divided `half` is the name, and `halves` has the last keys of its relations that are written
+    (hex), until all of it is.
     """
 
     follower: str = ""
@@ -52,9 +55,13 @@ class Progress:
     copies: dict[str, Copied] = field(default_factory=dict)
     stopped: dict[str, str] = field(default_factory=dict)
     refused: dict[str, int] = field(default_factory=dict)
+    half: str = ""
+    halves: dict[str, str] = field(default_factory=dict)
 
     def to_bytes(self) -> bytes:
-        return json.dumps(asdict(self)).encode()
+        # asdict copies all of it, for each transaction that is followed
+        found = {name: getattr(self, name) for name in self.__slots__}
+        return json.dumps(found, default=asdict).encode()
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Progress:
@@ -77,6 +84,10 @@ class Progress:
         copies = {**self.copies, relation: copied}
         stopped, refused = _without(self.stopped, relation), _without(self.refused, relation)
         return replace(self, copies=copies, stopped=stopped, refused=refused)
+
+    def with_half(self, transaction: str, relation: str, last: bytes) -> Progress:
+        known = self.halves if self.half == transaction else {}
+        return replace(self, half=transaction, halves={**known, relation: last.hex()})
 
     def without_copy(self, relation: str) -> Progress:
         return replace(self, copies=_without(self.copies, relation))

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 from belvedere.catalog.damage import decodes
-from belvedere.errors import CatalogError
+from belvedere.errors import CatalogError, NotKept
 from belvedere.graph import Node, Places, bind, error_table, from_json, to_json
 from belvedere.sql.planned import PlannedView, TableInfo, ViewInfo
 from belvedere.stores.base import Mapping, TableId
@@ -24,13 +24,42 @@ STRONG, COMPLETE = "strong", "complete"  # levels of consistency that epochs can
 
 @dataclass(frozen=True, slots=True)
 class Followed:
-    """A relation of a source whose changes are followed, named as the source does; and whether its
-    log tells whole rows before.
+    """A relation of a source whose changes are followed, named as the source does; whether its log
+    tells whole rows before; and whether changes only pass through our log, so that the rows are not
+    kept, or in a table of their own (`Filled`).
     """
 
     source: str
     relation: str
     has_before: bool = True
+    passes: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """Where the rows are of a relation whose changes pass: a table that is filled for views that
+    are loaded, or kept from then on (`keep`).
+
+    `alone`: no view had anything of the relation when this was asked for. `claim` names the copy
+    that fills it. `since` is the epoch that was committed when it was complete. `until` has, for
+    each who reads it meanwhile, a time until which that takes at most.
+    """
+
+    table: TableId
+    keep: bool
+    alone: bool
+    claim: str = ""
+    since: int = 0
+    until: tuple[float, ...] = ()
+
+    def to_bytes(self) -> bytes:
+        return json.dumps(asdict(self)).encode()
+
+    @classmethod
+    @decodes("where the rows of a relation are")
+    def from_bytes(cls, data: bytes) -> Filled:
+        found = json.loads(data)
+        return cls(**{**found, "until": tuple(found["until"])})
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +115,16 @@ class TableDefinition:
     created: int = 0
     followed: Followed | None = None
     joined: Joined | None = None
+
+    @property
+    def passes(self) -> bool:
+        """Whether its changes only pass: then no rows are under its own id."""
+        return self.followed is not None and self.followed.passes
+
+    def check_kept(self) -> None:
+        """Before its rows are read: that none are here does not mean that there are none."""
+        if self.passes:
+            raise NotKept(self.name)
 
     @property
     def state_tables(self) -> tuple[TableId, ...]:

@@ -26,6 +26,8 @@ All of it is in the store's one transaction domain (rule R4).
     KEEPING    keeping/7          how keeping the joined rows of sources goes, for status
     ADOPTIONS  adopt/7            tables of others whose rows are not all in the log yet, or not in
                                   the epochs: the vector with which they are, None while unknown
+    ROWS       rows/7             where the rows are of a relation whose changes only pass
+    FORGOTTEN  forgotten/31       tables of such rows that nobody needs any more, to be dropped
     CHECKED    checked/7          bulk loads of a foreign table that were seen when its picture was
                                   last found right, or made so
 """
@@ -38,7 +40,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar
 
 from belvedere.catalog.damage import decodes
-from belvedere.catalog.definitions import TableDefinition, ViewDefinition, ViewStatus
+from belvedere.catalog.definitions import Filled, TableDefinition, ViewDefinition, ViewStatus
 from belvedere.catalog.head import Head
 from belvedere.catalog.source_definition import SourceDefinition
 from belvedere.stores.base import FLOOR, Catalog, CatalogTransaction
@@ -176,6 +178,8 @@ ADOPTIONS = Entries[int, Vector | None](
     decodes("how far a table is adopted")(lambda data: Vector(json.loads(data)) if data else None),
     lambda vector: b"" if vector is None else json.dumps(vector.to_json()).encode(),
 )
+ROWS = Entries[int, Filled]("rows/", int, Filled.from_bytes, Filled.to_bytes)
+FORGOTTEN = Entries[int, bytes]("forgotten/", int, _same, _same)
 SOURCES = Entries[str, SourceDefinition](
     "source/", str, SourceDefinition.from_bytes, SourceDefinition.to_bytes
 )

@@ -11,6 +11,8 @@ from belvedere.stores.base import TableId
 
 # An option of sources of all kinds, which the plug-in does not see: what their transactions are.
 TRANSACTIONS: Final = "transactions"
+# Another one: which relations are kept here with all their rows, with commas, or * for all.
+COPY: Final = "copy"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,13 @@ class SourceDefinition:
 
     @property
     def plug_in_options(self) -> dict[str, str]:
-        return {o: value for o, value in self.options.items() if o != TRANSACTIONS}
+        ours = (TRANSACTIONS, COPY)
+        return {o: value for o, value in self.options.items() if o not in ours}
+
+    def is_kept(self, relation: str) -> bool:
+        """Whether a relation is kept from the beginning."""
+        named = {name.strip().lower() for name in self.options.get(COPY, "").split(",")}
+        return "*" in named or relation.lower() in named
 
     @property
     def transactions(self) -> str:

@@ -10,10 +10,12 @@ from dataclasses import replace
 
 from belvedere.catalog import layout
 from belvedere.catalog.definitions import Followed, TableDefinition
+from belvedere.catalog.filling import fill_again, forget
 from belvedere.catalog.layout import Name
 from belvedere.catalog.source_definition import SecretPlace, SourceDefinition
 from belvedere.catalog.state import CatalogState, bump, new_id, read_head, read_state
 from belvedere.catalog.tables import check_free
+from belvedere.catalog.views import rebuild_views
 from belvedere.errors import CatalogError
 from belvedere.stores.base import CatalogTransaction, Store
 from belvedere.types import Schema, Vector
@@ -71,7 +73,7 @@ def _check_source_free(state: CatalogState, name: str, allowed: bool) -> bool:
 
 def create_relation(store: Store, name: str, followed: Followed, schema: Schema) -> bool:
     """Follow a relation from now on; False if that is done already. A view waits until it has been
-    copied.
+    copied; if its changes only pass, that is asked for with the view.
     """
 
     def body(t: CatalogTransaction) -> bool:
@@ -84,7 +86,8 @@ def create_relation(store: Store, name: str, followed: Followed, schema: Schema)
         number = new_id(t)
         made = TableDefinition(number, name, schema, created=read_head(t).epoch, followed=followed)
         layout.TABLES.put(t, number, made)
-        layout.ADOPTIONS.put(t, number, None)
+        if not followed.passes:
+            layout.ADOPTIONS.put(t, number, None)
         layout.NAMES.put(t, name.lower(), Name("table", number))
         bump(t)
         return True
@@ -105,20 +108,31 @@ def relation_name(source: str, relation: str) -> str:
 
 
 def ask_reload(store: Store, source: str, relations: list[int] | None) -> None:
-    """Have these tables copied again, or all of a source, whose log may be lost."""
+    """Have these tables copied again, or all of a source, whose log may be lost. Where changes only
+    pass there is nothing with which a copy could be compared, so views are built anew from it.
+    """
+
+    def chosen(state: CatalogState) -> list[TableDefinition]:
+        every = state.relations_of(source)
+        return [table for table in every if relations is None or table.id in relations]
+
+    def readers(state: CatalogState) -> list[str]:
+        passing = {table.id for table in chosen(state) if table.passes}
+        return [v.name for v in state.definitions() if passing & set(v.planned.sources)]
 
     def body(t: CatalogTransaction) -> None:
         state = read_state(t)
         found = state.source(source)
-        every = [table.id for table in state.relations_of(source)]
-        for table in every if relations is None else relations:
-            layout.ADOPTIONS.put(t, table, None)
+        for table in chosen(state):
+            if table.passes:
+                fill_again(t, table.id)
+            else:
+                layout.ADOPTIONS.put(t, table.id, None)
         if relations is None:
             again = replace(found, generation=found.generation + 1)
             layout.SOURCES.put(t, found.name.lower(), again)
-        bump(t)
 
-    store.catalog.transact(body)
+    rebuild_views(store, readers, body)
 
 
 def note_copied(store: Store, table: TableDefinition, vector: Vector) -> None:
@@ -173,6 +187,7 @@ def end_drop_source(store: Store, source: SourceDefinition) -> None:
             if entry is not None and entry.id == table.id:
                 layout.NAMES.delete(t, table.name.lower())
                 layout.ADOPTIONS.delete(t, table.id)
+                forget(t, table.id)
                 layout.DROPPED.put(t, table.id, b"")
         found = layout.SOURCES.get(t, source.name.lower())
         if found is not None and found.id == source.id:

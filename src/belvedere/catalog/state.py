@@ -8,10 +8,10 @@ from typing import TypeVar
 
 from belvedere.catalog import layout
 from belvedere.catalog.damage import decodes
-from belvedere.catalog.definitions import TableDefinition, ViewDefinition, ViewStatus
+from belvedere.catalog.definitions import Filled, TableDefinition, ViewDefinition, ViewStatus
 from belvedere.catalog.head import Head
 from belvedere.catalog.source_definition import SourceDefinition
-from belvedere.errors import CatalogError, ViewNotReady
+from belvedere.errors import CatalogError, NotKept, ViewNotReady
 from belvedere.graph import columns_used
 from belvedere.stores.base import CatalogTransaction, Store, TableId
 from belvedere.types import Column, Epoch, Vector
@@ -33,6 +33,8 @@ class CatalogState:
     # tables of others that are not complete: with which vector they are, if that is known
     adopting: dict[int, Vector | None] = field(default_factory=dict)
     sources: dict[str, SourceDefinition] = field(default_factory=dict)
+    # where the rows are of relations whose changes only pass, if they are here
+    filled: dict[int, Filled] = field(default_factory=dict)
 
     def in_error(self, view: ViewDefinition) -> int:
         """How many rows the view cannot evaluate, nodes that it shares count too; and wrong cells
@@ -84,6 +86,25 @@ class CatalogState:
         low = source.lower()
         return [t for t in self.tables.values() if t.followed and t.followed.source.lower() == low]
 
+    def is_kept(self, table: TableDefinition) -> bool:
+        """Whether the rows of a table are here, and stay."""
+        filled = self.filled.get(table.id)
+        return not table.passes or (filled is not None and filled.keep)
+
+    def readable(self, table: TableDefinition) -> TableDefinition:
+        """The same table as its rows are read, which may be under another id; also while they are
+        here for a while only.
+        """
+        if not table.passes:
+            return table
+        filled, followed = self.filled.get(table.id), table.followed
+        if filled is None or not (filled.keep or filled.until):
+            raise NotKept(table.name)
+        check_complete(self, table, is_held=True)
+        assert followed is not None
+        own = replace(followed, passes=False)
+        return replace(table, id=filled.table, followed=own, created=filled.since)
+
     def joined(self) -> list[TableDefinition]:
         """The tables with joined rows of sources."""
         return [t for t in self.tables.values() if t.joined is not None]
@@ -98,8 +119,12 @@ def _named(found: dict[str, T], name: str, kind: str, hint: str) -> T:
     return found[name.lower()]
 
 
-def check_complete(state: CatalogState, found: TableDefinition | ViewDefinition) -> None:
-    """Refuse to read a relation of a source before all its rows are there."""
+def check_complete(
+    state: CatalogState, found: TableDefinition | ViewDefinition, is_held: bool = False
+) -> None:
+    """Refuse to read a relation of a source whose rows are not kept, or not all there yet."""
+    if isinstance(found, TableDefinition) and not (is_held or state.is_kept(found)):
+        raise NotKept(found.name)
     if isinstance(found, TableDefinition) and found.followed and found.id in state.adopting:
         raise ViewNotReady(
             f"{found.name} is still being copied from its source: catch_up(), or a running"
@@ -133,6 +158,7 @@ def read_state(t: CatalogTransaction) -> CatalogState:
     state = CatalogState(read_head(t), {}, {}, {}, layout.STATUS.all(t), errors)
     state.adopting.update(layout.ADOPTIONS.all(t))
     state.sources.update(layout.SOURCES.all(t))
+    state.filled.update(layout.ROWS.all(t))
     for name, entry in layout.NAMES.all(t).items():
         if entry.kind == "table":
             state.tables[name] = tables[entry.id]

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from belvedere.catalog import layout
 from belvedere.catalog.definitions import TableDefinition
+from belvedere.catalog.filling import forget
 from belvedere.catalog.layout import Name, NameKind
 from belvedere.catalog.state import bump, new_id, read_head, read_state
 from belvedere.errors import CatalogError, SchemaError
@@ -174,6 +175,7 @@ def _end_drop(t: CatalogTransaction, table: TableDefinition) -> None:
     layout.NAMES.delete(t, table.name.lower())
     layout.ADOPTIONS.delete(t, table.id)
     layout.CHECKED.delete(t, table.id)
+    forget(t, table.id)
     # an open epoch may still name its definition: a coordinator removes it
     layout.DROPPED.put(t, table.id, b"")
     bump(t)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -17,6 +17,7 @@ from belvedere.catalog.definitions import (
     ViewDefinition,
     ViewStatus,
 )
+from belvedere.catalog.filling import ask_rows
 from belvedere.catalog.layout import Name
 from belvedere.catalog.state import CatalogState, bump, new_id, read_head, read_state
 from belvedere.catalog.tables import check_free, check_not_of_source
@@ -90,6 +91,7 @@ def _request(t: CatalogTransaction, view: ViewDefinition, version: int) -> bool:
     layout.VIEWS.put(t, numbered.id, numbered)
     layout.STATUS.put(t, numbered.id, ViewStatus(REQUESTED))
     _point(t, view.name, numbered.id, layout.NAMES.get(t, view.name.lower()))
+    ask_rows(t, view.planned.sources)
     bump(t)
     return True
 
@@ -181,8 +183,13 @@ def drop_view(store: Store, name: str, if_exists: bool = False) -> bool:
     return store.catalog.transact(body)
 
 
-def rebuild_views(store: Store, names: Sequence[str]) -> tuple[str, ...]:
-    """Drop views and request them again, in one transaction; returns which.
+def rebuild_views(
+    store: Store,
+    names: Callable[[CatalogState], Sequence[str]],
+    also: Callable[[CatalogTransaction], None] = lambda t: None,
+) -> tuple[str, ...]:
+    """Drop views and request them again, in one transaction, in which something else may be done
+    between the two; returns which.
 
     So must all views that share what they keep: a view that comes later would share it again. What
     they kept is not read any more, so it may be damaged.
@@ -191,7 +198,7 @@ def rebuild_views(store: Store, names: Sequence[str]) -> tuple[str, ...]:
 
     def look(t: CatalogTransaction) -> tuple[CatalogState, list[tuple[ViewDefinition, Sight]]]:
         state = read_state(t)
-        found = _sharing(state, names)
+        found = _sharing(state, names(state))
         return state, [(view, _in_sight(t, view.select, view.name)) for view in found]
 
     while True:
@@ -201,7 +208,8 @@ def rebuild_views(store: Store, names: Sequence[str]) -> tuple[str, ...]:
             planned = plan_view(view.select, view.key, *sight, store.capabilities.longest_key)
             again = replace(view, planned=planned, created=time.time(), bound=False)
             new.append(again)
-        if store.catalog.transact(partial(_request_again, views=new, version=state.head.version)):
+        body = partial(_request_again, views=new, version=state.head.version, also=also)
+        if store.catalog.transact(body):
             return tuple(view.name for view in new)
 
 
@@ -221,13 +229,21 @@ def _versions(state: CatalogState, name: str) -> list[ViewDefinition]:
     return [view for view in found if view is not None]
 
 
-def _request_again(t: CatalogTransaction, views: Iterable[ViewDefinition], version: int) -> bool:
+def _request_again(
+    t: CatalogTransaction,
+    views: Sequence[ViewDefinition],
+    version: int,
+    also: Callable[[CatalogTransaction], None],
+) -> bool:
     if read_head(t).version != version:
         return False
     for view in views:
         entry = layout.NAMES.get(t, view.name.lower())
         for old in filter(None, (entry.id, entry.next) if entry else ()):
             _mark_dropped(t, old)
+    also(t)
+    for view in views:
+        ask_rows(t, view.planned.sources)
         numbered = replace(view, id=new_id(t))
         layout.VIEWS.put(t, numbered.id, numbered)
         layout.STATUS.put(t, numbered.id, ViewStatus(REQUESTED))

@@ -38,7 +38,8 @@ def sources_table(sources: tuple[SourceInfo, ...]) -> Table:
 
 
 def _relations(source: SourceInfo) -> str:
-    """How many are there, and how many of them are not simply followed."""
+    """How many are there, how many of them are not simply followed, and how many are kept."""
     states = [relation.state for relation in source.relations]
     others = [f"{states.count(s)} {s}" for s in ("copying", "stopped") if s in states]
-    return ", ".join([f"{len(states)}", *others])
+    kept = sum(relation.is_kept for relation in source.relations)
+    return ", ".join([f"{len(states)}", *others, *([f"{kept} kept"] if states else [])])

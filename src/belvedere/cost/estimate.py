@@ -31,12 +31,15 @@ def estimate(
     tables: Sequence[TableDefinition],
     users: Users,
     limit: int = LIMIT,
+    places: Mapping[TableId, TableId] | None = None,
 ) -> Cost:
     """The cost of a plan whose nodes are bound; `users` says which other
-    views keep a node already.
+    views keep a node already, `places` under which ids the rows of tables are, if not their own.
     """
     by_id = {t.id: t for t in tables}
-    samples = take_samples(store, dict.fromkeys(planned.sources), limit)
+    found = {table: (places or {}).get(table, table) for table in planned.sources}
+    taken = take_samples(store, dict.fromkeys(found.values()), limit)
+    samples = {table: taken[place] for table, place in found.items()}
     run = _Run(planned, by_id, samples, users, Trial(store.state.slots))
     for node in planned.nodes:
         run.add(node)

@@ -20,6 +20,7 @@ from functools import partial
 from typing import Protocol, runtime_checkable
 
 from belvedere.catalog import layout
+from belvedere.catalog.filling import note_since
 from belvedere.catalog.state import bump, read_head
 from belvedere.epochs.lease import Lease, check_fence
 from belvedere.stores.base import CatalogTransaction, ForeignTables, RowRange, Store, TableId
@@ -42,7 +43,8 @@ def adopt_tables(
         if vector is None and store.foreign is None:
             continue  # who follows the source copies it
         reached = _scan(store, table, runner) if vector is None else vector
-        store.catalog.transact(partial(_note, lease=lease, table=table, vector=reached))
+        note = partial(_note, lease=lease, table=table, seen=vector, vector=reached)
+        store.catalog.transact(note)
 
 
 def _scan(store: Store, table: TableId, runner: object) -> Vector:
@@ -60,12 +62,16 @@ def _scan_here(foreign: ForeignTables, table: TableId, ranges: Sequence[RowRange
         foreign.log_range(table, rows)
 
 
-def _note(t: CatalogTransaction, lease: Lease, table: TableId, vector: Vector) -> None:
+def _note(
+    t: CatalogTransaction, lease: Lease, table: TableId, seen: Vector | None, vector: Vector
+) -> None:
     check_fence(t, lease)
-    if table not in layout.ADOPTIONS.all(t):
-        return  # dropped meanwhile
+    adopting = layout.ADOPTIONS.all(t)
+    if table not in adopting or adopting[table] != seen:
+        return  # dropped meanwhile, or somebody wants it copied once more
     if read_head(t).vector.covers(vector):
         layout.ADOPTIONS.delete(t, table)
+        note_since(t, table, read_head(t).epoch)
         bump(t)
     else:
         layout.ADOPTIONS.put(t, table, vector)

@@ -87,10 +87,12 @@ class Chooser:
         most = Bound(self.settings.load_rows, self.settings.max_bytes)
         deltas = {table.id: table.delta for table in state.tables.values()}
         delta = deltas[origin.operator.base_table] if origin.source else 0
-        end, rows = next_step(self.store, origin, state.head.epoch, after, most, delta)
+        filled = state.filled.get(origin.operator.base_table) if origin.source else None
+        table = 0 if filled is None else filled.table
+        end, rows = next_step(self.store, origin, state.head.epoch, after, most, delta, table)
         self.store.rest()  # the rows that were counted are read by tasks, not here
         high = None if end is None else end.hex()
-        return Load(status.group, origin.id, low, high, not status.marks, rows)
+        return Load(status.group, origin.id, low, high, not status.marks, rows, table)
 
 
 def has_complete(state: CatalogState) -> bool:

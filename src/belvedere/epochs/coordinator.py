@@ -22,6 +22,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from belvedere.catalog import layout
+from belvedere.catalog.filling import drop_forgotten
 from belvedere.catalog.head import Head
 from belvedere.catalog.history import rows_kept
 from belvedere.catalog.pins import oldest_pin
@@ -149,6 +150,7 @@ class Coordinator:
             for table in gone:
                 self._dropped(table, math.inf)
             garbage_removed(self.store, gone)
+            drop_forgotten(self.store)
             self.store.base.reclaim(math.inf)
             raise_floor(self.store, lease, self.now())
             head, floor = self.store.catalog.read(lambda t: (read_head(t), read_floor(t)))
@@ -236,6 +238,7 @@ class Coordinator:
                 break
         if gone:
             garbage_removed(self.store, gone)
+        drop_forgotten(self.store)
         self.store.base.reclaim(max(0.0, deadline - time.monotonic()))
 
     def _dropped(self, table: int, deadline: float) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from belvedere.catalog import layout
 from belvedere.catalog.definitions import DROPPED
+from belvedere.catalog.filling import forget_rows
 from belvedere.catalog.pins import oldest_pin_in
 from belvedere.catalog.state import read_head
 from belvedere.epochs.lease import Lease, check_fence
@@ -33,6 +34,7 @@ def remove_dropped(store: Store, lease: Lease, now: float) -> list[int]:
             layout.TABLES.delete(t, table)
             layout.DROPPED.delete(t, table)
         pin = oldest_pin_in(t, now)
+        forget_rows(t, now)
         ends = layout.GARBAGE.all(t).items()
         return [table for table, end in ends if pin is None or end < pin.epoch]
 

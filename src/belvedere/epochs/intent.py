@@ -32,7 +32,7 @@ class Loading:
 @dataclass(frozen=True, slots=True)
 class Load:
     """A step of building a group: the rows of an origin with low < key <= high (hex; None: from the
-    beginning, to the end).
+    beginning, to the end). `table` has the rows of a relation whose changes only pass; 0: none has.
     """
 
     group: int
@@ -41,6 +41,7 @@ class Load:
     high: str | None
     first: bool  # the group's first step
     rows: int  # about so many
+    table: int = 0
 
     @property
     def range(self) -> tuple[bytes, bytes | None]:

@@ -113,16 +113,23 @@ class Level:
         return self._with_history(found)
 
     def _with_history(self, found: Mapping[int, source.Changes]) -> dict[int, NetChanges]:
-        """A table of an older format may have a delta view still, which is kept as it was."""
+        """Of what passes the log itself tells the rows before. A table of an older format may have
+        a delta view still, which is kept as it was.
+        """
         store, intent, own = self.task.store, self.plan.intent, self.task.slots
-        net = {
+        every = {
             table: changes for table, changes in found.items() if isinstance(changes, NetChanges)
         }
+        passing = {table: changes for table, changes in every.items() if self._passes(table)}
+        net = {table: changes for table, changes in every.items() if table not in passing}
         rows = source.with_history(store, intent, net)
         source.settle(store, intent, rows, own)
         followed = {table: rows[table] for table in rows if table in intent.tables}
         deltas = {table: net[table] for table in followed if self.plan.tables[table].delta}
-        return {**followed, **self._with_before(deltas)}
+        return {**followed, **passing, **self._with_before(deltas)}
+
+    def _passes(self, table: int) -> bool:
+        return table in self.plan.tables and self.plan.tables[table].passes
 
     def _with_before(self, found: Mapping[int, source.Changes]) -> dict[int, NetChanges]:
         own, count = self.task.slots, self.plan.intent.slots

@@ -54,16 +54,24 @@ def _lengths(values: pa.BinaryArray) -> npt.NDArray[np.int64]:
 
 
 def next_step(
-    store: Store, origin: Node, epoch: Epoch, low: bytes, most: Bound, delta: TableId = 0
+    store: Store,
+    origin: Node,
+    epoch: Epoch,
+    low: bytes,
+    most: Bound,
+    delta: TableId = 0,
+    table: TableId = 0,
 ) -> tuple[bytes | None, int]:
     """The state key at which a step that begins at `low` should end (None: at the end), and about
-    how many rows it has. A base table with a delta view is loaded from that.
+    how many rows it has. A base table with a delta view is loaded from that; the rows of one whose
+    changes only pass are in another `table`.
     """
     if delta:
         return _delta_step(store, delta, epoch, low, most)
     if origin.source:
         with store.base.snapshot() as snapshot:
-            return snapshot.stretch(origin.operator.base_table, low, most.rows, most.size)
+            base = table or origin.operator.base_table
+            return snapshot.stretch(base, low, most.rows, most.size)
     each = most.share(store.state.slots)
     ends = [
         _end(store, slot, kept, epoch, low, each)

@@ -57,7 +57,9 @@ def _rows(store: Store, state: CatalogState, origin: Node) -> int | None:
     if origin.source:
         base = origin.operator.base_table
         table = next(t for t in state.tables.values() if t.id == base)
-        return _records(store, table.delta) if table.delta else store.base.count(table.id)
+        filled = state.filled.get(base)
+        rows = base if filled is None else filled.table
+        return _records(store, table.delta) if table.delta else store.base.count(rows)
     return max(_records(store, kept.table) for kept in origin.origin.kept())
 
 

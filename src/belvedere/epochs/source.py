@@ -1,8 +1,9 @@
 """Level 0: from the log, or from a base table that is being loaded, to changes of rows.
 
 A task takes the operations of the rows whose slots it owns, nets them per row, and turns values
-into columns. What a row was before is told by the store, if that keeps a history of rows; by the
-log, if it has before-images; or by the table's delta view, which lives in the same slot.
+into columns. What a row was before is told by the log, if the operations pass or it has
+before-images; by the store, if that keeps a history of rows; or by the table's delta view, which
+lives in the same slot.
 """
 
 from __future__ import annotations
@@ -36,14 +37,15 @@ def read_operations(
     store: Store, intent: Intent, slots: Sequence[int]
 ) -> tuple[dict[int, Changes], float]:
     """Net changes per table of this epoch's log range, for rows in these slots; and the time of the
-    last operation. Of all tables, if the store keeps their history, else of those that matter.
+    last operation. Of all tables whose history the store keeps, else of those that matter.
     """
     blocks: dict[int, list[LogBlock]] = {}
     last = 0.0
     for stream, high in intent.high.items():
         for block in store.base.read_log(stream, intent.low[stream], high):
             last = max(last, block.time)
-            if store.history is not None or block.table in intent.tables:
+            is_kept = store.history is not None and not block.passes
+            if is_kept or block.table in intent.tables:
                 blocks.setdefault(block.table, []).append(block)
     owned = {table: _owned(found, slots, intent.slots) for table, found in blocks.items()}
     return {table: _changes(found) for table, found in owned.items()}, last
@@ -162,7 +164,7 @@ def read_load(
     """The rows of one loading step as of the epoch before, as insertions."""
     keys, values = [], []
     try:
-        for k, v in _rows_to_load(store, table, intent, load.range, slots, shard):
+        for k, v in _rows_to_load(store, table, intent, load, slots, shard):
             keys.append(k)
             values.append(v)
     except Dropped:
@@ -179,17 +181,17 @@ def _rows_to_load(
     store: Store,
     table: TableDefinition,
     intent: Intent,
-    range_: tuple[bytes, bytes | None],
+    load: Load,
     slots: Sequence[int],
     shard: ShardOf,
 ) -> Iterator[tuple[pa.Array, pa.Array]]:
     if table.delta:
-        yield from _delta_rows(table, *range_, slots, shard)
+        yield from _delta_rows(table, *load.range, slots, shard)
     elif store.history is not None:
         with store.history.as_of(intent.low) as rows:
-            yield from rows.scan_slots(table.id, slots, *range_)
+            yield from rows.scan_slots(load.table or table.id, slots, *load.range)
     else:
-        for keys, values in rows_as_of(store, table, intent.low, *range_):
+        for keys, values in rows_as_of(store, table, intent.low, *load.range):
             mask = pa.array(np.isin(slots_of(keys, intent.slots), slots))
             yield keys.filter(mask), values.filter(mask)
 

@@ -145,6 +145,7 @@ def not_recomputed(view: str, error: Exception) -> PipelineError:
 def table_frame(cut: Cut, spark: SparkSession, table: TableDefinition) -> DataFrame:
     """A base table at a cut, read inside a task."""
     store, epoch, vector = cut.store, cut.epoch, cut.vector
+    table = cut.state.readable(table)
 
     def task(batches: Batches) -> Iterator[pa.RecordBatch]:
         for _ in batches:

@@ -217,6 +217,7 @@ def table_records(
     size: int = LARGEST,
 ) -> Iterator[tuple[pa.Array, pa.Array]]:
     """Keys and values of a base table as it is in a snapshot."""
+    table.check_kept()
     return read_ranges(ranges, len(table.schema.key), Place.of_snapshot(snapshot, table.id), size)
 
 

@@ -46,6 +46,7 @@ def read_slot(
     if isinstance(found, ViewDefinition):
         yield from cut.read(found, ranges, slots=(slot,))
         return
+    found = cut.state.readable(found)
     check_existed(cut.state, found)
     if found.delta or store.history is None:
         if slot == 0:
@@ -61,6 +62,7 @@ def read_at(cut: Cut, name: str, ranges: Ranges, size: int) -> Iterator[pa.Table
     """Rows of a table or view at a cut, in batches that begin with a size."""
     table = cut.state.tables.get(name)
     if table is not None:
+        table = cut.state.readable(table)
         check_existed(cut.state, table)
         return rows_at(cut.store, table, cut.epoch, cut.vector, ranges, size)
     return cut.read(readable_view(cut, name), ranges, size)

@@ -39,7 +39,9 @@ class RowLookup:
         self.store, self.state = store, state
         self.is_view = isinstance(found, ViewDefinition)
         self._find = (
-            _in_view(store, found) if isinstance(found, ViewDefinition) else _in_table(store, found)
+            _in_view(store, found)
+            if isinstance(found, ViewDefinition)
+            else _in_table(store, state.readable(found))
         )
         kinds = [column.type.arrow for column in schema.columns]
         self._outputs, self._arrow = list(zip(columns, kinds, strict=True)), schema.arrow

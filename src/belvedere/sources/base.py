@@ -31,12 +31,14 @@ from belvedere.types import Schema
 @dataclass(frozen=True, slots=True)
 class Relation:
     """A relation as it can be followed: `name` as users write it behind the source's, its columns
-    as ours, its primary key. `has_before`: the log tells whole rows before.
+    as ours, its primary key. `has_before`: the log tells whole rows before. `needs_copy`: whoever
+    follows it has to keep its rows.
     """
 
     name: str
     schema: Schema
     has_before: bool = True
+    needs_copy: bool = False
 
 
 @dataclass(frozen=True, slots=True)

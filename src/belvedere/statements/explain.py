@@ -43,6 +43,7 @@ from belvedere.sql.planner import plan_view
 from belvedere.sql.query.direct import Direct, direct
 from belvedere.sql.versions import version_of, without_versions
 from belvedere.statements.show import create_text
+from belvedere.stores.base import TableId
 
 if TYPE_CHECKING:
     from belvedere.database import Database
@@ -174,14 +175,28 @@ def cost(db: Database, what: str) -> Cost:
     if known is not None:
         view = state.view(known)
         if view.bound:
-            found = estimate(db.store, view.name, view.planned, tables, users(state, view.id))
+            used = users(state, view.id)
+            found = estimate(
+                db.store,
+                view.name,
+                view.planned,
+                tables,
+                used,
+                places=_rows_in(state, view.planned),
+            )
             past = history_cost(db.store, view)
             return replace(found, history=past, is_complete=view.is_complete)
         what = create_text(view)
     name, planned = try_plan(state, what, db.store.capabilities.longest_key)
-    found = estimate(db.store, name, planned, tables, users(state))
+    found = estimate(db.store, name, planned, tables, users(state), places=_rows_in(state, planned))
     past, is_complete = history_cost(db.store, None), _level_asked(db, what) == COMPLETE
     return replace(found, history=past, is_complete=is_complete)
+
+
+def _rows_in(state: CatalogState, planned: PlannedView) -> dict[TableId, TableId]:
+    """Under which ids the rows of a view's base tables are."""
+    used = (table for table in state.tables.values() if table.id in planned.sources)
+    return {table.id: state.readable(table).id for table in used}
 
 
 def try_plan(

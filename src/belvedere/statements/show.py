@@ -74,7 +74,7 @@ def _show_source(db: Database, said: Sequence[str], words: Sequence[Token]) -> R
 def _tables(state: CatalogState) -> pa.Table:
     dropping = {True: ", being dropped", False: ""}
     tables = state.tables.values()
-    return _names([(t.name, _kind(t) + dropping[t.id in state.dropping]) for t in tables])
+    return _names([(t.name, _kind(state, t) + dropping[t.id in state.dropping]) for t in tables])
 
 
 def _sources(state: CatalogState) -> pa.Table:
@@ -97,9 +97,13 @@ def _relations(db: Database, name: str) -> pa.Table:
     state = db.state()
     source = state.source(name)
     tables = state.relations_of(name)
-    followed = {t.followed.relation.lower() for t in tables if t.followed is not None}
+    said = {
+        t.followed.relation.lower(): "followed, kept" if state.is_kept(t) else "followed"
+        for t in tables
+        if t.followed is not None
+    }
     offered = db.connections.of(source).relations()
-    return _names([(r, "followed" if r.lower() in followed else "") for r in offered], "state")
+    return _names([(r, said.get(r.lower(), "")) for r in offered], "state")
 
 
 def source_text(source: SourceDefinition) -> str:
@@ -117,10 +121,12 @@ def _options_of(source: SourceDefinition) -> str:
     return ", ".join(said)
 
 
-def _kind(table: TableDefinition) -> str:
+def _kind(state: CatalogState, table: TableDefinition) -> str:
     if table.joined is not None:
         return f"joined rows of view {table.joined.view}"
-    return f"relation of {table.followed.source}" if table.followed is not None else "table"
+    if table.followed is None:
+        return "table"
+    return f"relation of {table.followed.source}" + ("" if state.is_kept(table) else ", not kept")
 
 
 def _names(rows: list[tuple[str, str]], second: str = "kind") -> pa.Table:
@@ -171,6 +177,8 @@ def _create_text(state: CatalogState, name: str) -> str:
     found, table = state.relation(name), state.tables.get(joined_name(name).lower())
     if isinstance(found, ViewDefinition) and table is not None and table.joined is not None:
         return create_text(replace(found, select=table.joined.select), table.joined)
+    if isinstance(found, TableDefinition) and not state.is_kept(found):
+        return "-- followed for the views that read it; its rows are not kept"
     return create_text(found)
 
 

@@ -2,7 +2,7 @@
 named.
 
     CREATE SOURCE [IF NOT EXISTS] shop TYPE postgres OPTIONS (host = 'db1', password = env('P'))
-    ALTER SOURCE shop COPY orders, items
+    ALTER SOURCE shop COPY orders, items    follow them, and keep them here with all their rows
     ALTER SOURCE shop RELOAD [orders, items]
     DROP SOURCE [IF EXISTS] shop [FORCE]
 """
@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from belvedere.catalog.definitions import Followed, TableDefinition
+from belvedere.catalog.filling import keep_rows
 from belvedere.catalog.source_definition import TRANSACTIONS, SecretPlace, SourceDefinition
 from belvedere.catalog.sources import (
     ask_reload,
@@ -62,12 +63,14 @@ def source_statement(
 
 
 def follow_named(db: Database, select: str) -> None:
-    """Relations of sources that a new view reads are followed from now on."""
+    """Relations of sources that a new view reads are followed from now on; they are not kept, if
+    they need not be.
+    """
     known = db.state()
     for name in relations(parse(select)):
         source, _, relation = name.partition(".")
         if relation and name.lower() not in known.tables and source.lower() in known.sources:
-            _follow(db, known.sources[source.lower()], relation)
+            _follow(db, known.sources[source.lower()], relation, keep=False)
 
 
 # ---------------------------------------------------------------- CREATE
@@ -152,23 +155,35 @@ def _alter(db: Database, words: _Words) -> Message:
     if words.skip("COPY"):
         names = words.names()
         words.end()
-        made = [relation for relation in names if _follow(db, source, relation)]
+        made = [relation for relation in names if _keep(db, source, relation)]
         if not made:
-            return Message(f"{_listed(source, names)}: followed already")
-        return Message(f"{_listed(source, made)}: followed from now on, and copied by a pipeline")
+            return Message(f"{_listed(source, names)}: kept already")
+        return Message(f"{_listed(source, made)}: kept from now on, and copied by a pipeline")
     words.need("RELOAD")
     names = words.names() if words.is_left else []
     words.end()
     return _reload(db, source, names)
 
 
-def _follow(db: Database, source: SourceDefinition, relation: str) -> bool:
-    """Describe a relation, and have it followed; False if it is already."""
+def _keep(db: Database, source: SourceDefinition, relation: str) -> bool:
+    """Have a relation followed, and kept with all its rows; False if it is already."""
+    known = db.state().tables.get(relation_name(source.name, relation).lower())
+    if known is None or not known.passes:
+        return _follow(db, source, relation, keep=True)
+    return keep_rows(db.store, known.id)
+
+
+def _follow(db: Database, source: SourceDefinition, relation: str, keep: bool) -> bool:
+    """Describe a relation, and have it followed; False if it is already. A source that does not
+    tell rows before says of some changes only what they are to rows that we have.
+    """
     name, state = relation_name(source.name, relation), db.state()
     if name.lower() in state.tables and state.tables[name.lower()].id not in state.dropping:
         return False
     found = db.connections.of(source).describe(relation)
-    followed = Followed(source.name, found.name, found.has_before)
+    needed = found.needs_copy or not (found.has_before and db.store.capabilities.passing)
+    passes = not (keep or needed or source.is_kept(found.name))
+    followed = Followed(source.name, found.name, found.has_before, passes)
     return create_relation(db.store, name, followed, found.schema)
 
 

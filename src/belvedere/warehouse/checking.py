@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from belvedere.capture.checking import Batch
-from belvedere.capture.operations import encode_rows
+from belvedere.capture.images import encode_rows
 from belvedere.catalog.definitions import TableDefinition
 from belvedere.libraries import pa
 from belvedere.sources.base import Source

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from belvedere.capture.operations import encode_keys, encode_rows, made
+from belvedere.capture.images import encode_keys, encode_rows
+from belvedere.capture.operations import made
 from belvedere.catalog.definitions import TableDefinition
 from belvedere.errors import SourceError
 from belvedere.libraries import pa, pc

@@ -130,7 +130,8 @@ def _gids(tables: Iterator[pa.Table]) -> Iterator[tuple[str, set[str]]]:
 def write_load(store: Store, table: TableDefinition, rows: pa.Table) -> Iterator[Operations]:
     """Where the table differs: an earlier try may have left rows."""
     for operations in copy_operations(store, table, [rows]):
-        yield from divided(operations)
+        for part in divided(operations):
+            yield from part.tables
 
 
 def note_loaded(store: Store, table: TableDefinition, vector: Vector) -> None:

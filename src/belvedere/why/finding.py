@@ -115,6 +115,7 @@ class Finder:
     def _read(self, table: TableDefinition, ranges: Ranges, wanted: Wanted) -> pa.Table:
         """Columns that say whether a row is wanted are decoded before the others."""
         schema, cut = table.schema, self.cut
+        table = cut.state.readable(table)
         names = columns(len(schema.columns))
         first = sorted(set(wanted.columns))
         parts = []

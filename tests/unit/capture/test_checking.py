@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from belvedere.capture.operations import encode_keys, encode_rows, made
+from belvedere.capture.images import encode_keys, encode_rows
+from belvedere.capture.operations import made
 from belvedere.catalog.definitions import TableDefinition
 from belvedere.database import Database
 from belvedere.errors import BelvedereError
@@ -71,7 +72,7 @@ def db(tmp_path: Path) -> Iterator[Database]:
     servers["crm"].commit({"customers": {i: {"id": i, "name": "abcd"[i]} for i in range(4)}})
     with opened(tmp_path / "db") as found:
         for name in servers.keys() & {"shop", "crm"}:
-            found.sql(f"CREATE SOURCE {name} TYPE busy OPTIONS (server = '{name}')")
+            found.sql(f"CREATE SOURCE {name} TYPE busy OPTIONS (server = '{name}', copy = '*')")
         yield found
 
 

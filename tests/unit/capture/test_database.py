@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +20,24 @@ from belvedere.epochs.local import LocalRunner
 from belvedere.errors import (
     BelvedereError,
     CatalogError,
+    HistoryError,
+    HistoryGone,
+    NotKept,
     SourceError,
     SqlError,
     Timeout,
     ViewNotReady,
 )
+from belvedere.holding import rows_held
+from belvedere.readers.base_rows import rows_at
+from belvedere.readers.cut import open_cut
+from belvedere.recording import Recording
+from belvedere.salvage import salvage
 from belvedere.sources.registry import register
 from belvedere.status import prometheus
+from belvedere.stores.embedded import run_lists, settling
+from belvedere.stores.embedded.runs import is_small
+from belvedere.stores.embedded.store import EmbeddedStore
 from belvedere.waiting import wait_until
 from tests.unit.capture.scripted import ScriptedSource, Server
 from tests.unit.capture.test_follower import SCHEMAS
@@ -33,6 +45,7 @@ from tests.unit.capture.test_follower import SCHEMAS
 LONG = 60.0
 _servers: dict[str, Server] = {}
 CREATE = "CREATE SOURCE {0} TYPE scripted OPTIONS (server = '{0}')"
+KEEP = "CREATE SOURCE {0} TYPE scripted OPTIONS (server = '{0}', copy = '*')"
 VIEW = (
     "CREATE MATERIALIZED VIEW v AS SELECT accounts.id, t.note, b.accounts.amount FROM b.accounts"
     " JOIN t USING (id)"
@@ -81,7 +94,7 @@ def amounts(db: Database) -> dict[int, int]:
 
 
 def test_a_view_over_a_source_and_a_table_of_ours(db: Database) -> None:
-    db.sql(CREATE.format("b"))
+    db.sql(KEEP.format("b"))
     db.sql(VIEW)
     with pytest.raises(ViewNotReady, match="still being copied"):
         db.sql("SELECT * FROM b.accounts")
@@ -284,7 +297,7 @@ def test_a_restored_backup_goes_on_or_says_that_it_has_to_be_loaded(
 
 def test_time_travel_feeds_and_the_past_of_a_relation(db: Database) -> None:
     db.keep_history(epochs=50)
-    db.sql(CREATE.format("b"))
+    db.sql(KEEP.format("b"))
     db.sql(VIEW)
     db.catch_up(timeout=LONG)
     epoch = db.status().epoch
@@ -355,10 +368,10 @@ def test_what_is_wrong_is_said_with_the_way_out(
 def test_what_there_is(db: Database) -> None:
     db.sql(CREATE.format("b"))
     assert "already" in str(db.sql("CREATE SOURCE IF NOT EXISTS b TYPE scripted"))
-    assert "followed from now on" in str(db.sql("ALTER SOURCE b COPY accounts"))
+    assert "kept from now on" in str(db.sql("ALTER SOURCE b COPY accounts"))
     assert "already" in str(db.sql("ALTER SOURCE b COPY accounts"))
     assert db.sql("SHOW TABLES IN b").to_pylist() == [
-        {"name": "accounts", "state": "followed"},
+        {"name": "accounts", "state": "followed, kept"},
         {"name": "savings", "state": ""},
     ]
     assert db.sql("SHOW TABLES").to_pylist()[0] == {"name": "b.accounts", "kind": "relation of b"}
@@ -372,3 +385,182 @@ def test_what_there_is(db: Database) -> None:
     db.sql("DROP TABLE b.accounts")
     db.catch_up(timeout=LONG)
     assert not db.state().relations_of("b")
+
+
+def test_a_relation_that_is_not_kept_is_refused_until_it_is(db: Database) -> None:
+    db.sql(CREATE.format("b"))
+    db.sql(VIEW)
+    db.catch_up(timeout=LONG)
+    assert db.sql("SHOW TABLES").to_pylist()[0]["kind"] == "relation of b, not kept"
+    assert db.sql("SHOW TABLES IN b").to_pylist()[0]["state"] == "followed"
+    assert "not kept" in str(db.sql("SHOW CREATE TABLE b.accounts"))
+    (source,) = db.status().sources
+    assert [relation.is_kept for relation in source.relations] == [False]
+    epoch = db.status().epoch
+    for text in (
+        "SELECT * FROM b.accounts",
+        "SELECT amount FROM b.accounts WHERE id = 1",
+        f"SELECT * FROM b.accounts VERSION AS OF {epoch}",
+        "SELECT v.id FROM v JOIN b.accounts a ON a.id = v.id",
+        "EXPLAIN COST SELECT amount, count(*) AS n FROM b.accounts GROUP BY amount",
+        "EXPLAIN WHY v WHERE id = 1",
+        "SELECT * FROM b.accounts LIMIT 1",
+    ):
+        with pytest.raises(NotKept, match="ALTER SOURCE b COPY accounts"):
+            print(db.sql(text))
+    for read in (lambda: db.table("b.accounts"), lambda: db.verify_base("b.accounts")):
+        with pytest.raises(NotKept):
+            read()
+
+    assert "kept from now on" in str(db.sql("ALTER SOURCE b COPY accounts"))
+    assert "already" in str(db.sql("ALTER SOURCE b COPY accounts"))
+    with pytest.raises(ViewNotReady, match="still being copied"):
+        db.sql("SELECT * FROM b.accounts")
+    _servers["b"].commit({"accounts": {1: account(1, 11)}})
+    db.catch_up(timeout=LONG)
+    _servers["b"].commit({"accounts": {2: None, 3: account(3, 30)}})
+    db.catch_up(timeout=LONG)
+    there = [account(1, 11), account(3, 30)]
+    assert db.sql("SELECT * FROM b.accounts").to_pylist() == there
+    assert db.sql("SELECT amount FROM b.accounts WHERE id = 3").to_pylist() == [{"amount": 30}]
+    assert list(db.table("b.accounts").scan()) == there
+    assert db.table("b.accounts").get(1) == account(1, 11)
+    assert str(db.sql("EXPLAIN COST SELECT amount, count(*) AS n FROM b.accounts GROUP BY amount"))
+    assert "b.accounts" in str(db.sql("EXPLAIN WHY v WHERE id = 1"))
+    assert db.verify_base("b.accounts").ok
+    assert str(db.sql("SHOW CREATE TABLE b.accounts")) == "ALTER SOURCE b COPY accounts"
+    with pytest.raises(HistoryGone, match="was created after"):
+        db.sql(f"SELECT * FROM b.accounts VERSION AS OF {epoch}").to_arrow()
+    with pytest.raises(CatalogError, match="write to it there"):
+        db.sql("DELETE FROM b.accounts")
+    db.sql("DROP MATERIALIZED VIEW v")
+    db.sql("DROP TABLE b.accounts")
+    db.catch_up(timeout=LONG)
+    assert db.state().filled == {}
+
+
+def test_a_recording_over_a_relation_that_is_not_kept_is_refused(
+    db: Database, tmp_path: Path
+) -> None:
+    db.sql(CREATE.format("b"))
+    db.sql(VIEW)
+    db.catch_up(timeout=LONG)
+    with pytest.raises(HistoryError, match=r"copy = '\*'"):
+        Recording(db.store, tmp_path / "history")()
+
+
+def test_the_option_copy_names_relations(db: Database) -> None:
+    db.sql("CREATE SOURCE b TYPE scripted OPTIONS (server = 'b', copy = 'savings, accounts')")
+    db.sql("CREATE SOURCE c TYPE scripted OPTIONS (server = 'c', copy = 'savings')")
+    for name in ("b", "c"):
+        db.sql(f"CREATE MATERIALIZED VIEW {name}_all AS SELECT * FROM {name}.accounts")
+    db.catch_up(timeout=LONG)
+    assert len(db.sql("SELECT * FROM b.accounts").to_pylist()) == 2
+    with pytest.raises(NotKept):
+        db.sql("SELECT * FROM c.accounts")
+    assert "copy = 'savings'" in str(db.sql("SHOW CREATE SOURCE c"))
+
+
+def test_a_store_that_lets_nothing_pass_keeps_relations(db: Database) -> None:
+    able: Any = db.store
+    able.capabilities = replace(db.store.capabilities, passing=False)
+    db.sql(CREATE.format("b"))
+    db.sql(VIEW)
+    db.catch_up(timeout=LONG)
+    assert len(db.sql("SELECT * FROM b.accounts").to_pylist()) == 2
+
+
+def test_rows_are_held_for_a_verification_and_let_go(db: Database) -> None:
+    db.sql(CREATE.format("b"))
+    db.sql(VIEW)
+    db.catch_up(timeout=LONG)
+    table = db.state().table("b.accounts")
+    with rows_held(db, "v"):
+        with open_cut(db.store) as cut:
+            readable = cut.state.readable(table)
+            (rows,) = rows_at(db.store, readable, cut.epoch, cut.vector)
+            assert rows.to_pylist() == [account(1, 10), account(2, 20)]
+        with pytest.raises(NotKept):
+            db.sql("SELECT * FROM b.accounts")
+        with rows_held(db, "v"):
+            pass
+        db.table("t").put({"id": 9, "note": "an epoch"})
+        db.catch_up(timeout=LONG)
+        assert db.state().filled
+    db.table("t").put({"id": 9, "note": "another one"})
+    db.catch_up(timeout=LONG)
+    assert db.state().filled == {}
+
+
+def test_a_view_that_is_rebuilt_has_its_relations_copied(db: Database) -> None:
+    db.sql(CREATE.format("b"))
+    db.sql(VIEW)
+    db.catch_up(timeout=LONG)
+    _servers["b"].commit({"accounts": {1: account(1, 11)}})
+    assert db.rebuild("v") == ("v",)
+    db.catch_up(timeout=LONG)
+    assert amounts(db) == {1: 11, 2: 20}
+    db.sql(VIEW.replace("CREATE", "CREATE OR REPLACE"))
+    _servers["b"].commit({"accounts": {1: account(1, 12)}})
+    db.catch_up(timeout=LONG)
+    assert amounts(db) == {1: 12, 2: 20}
+    assert db.state().filled == {}
+
+
+def test_damaged_rows_of_a_relation_are_copied_once_more(
+    db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(settling, "FEW", 1)
+    monkeypatch.setattr(settling, "SMALL_BYTES", 0)
+    db.sql(CREATE.format("b"))
+    db.sql(VIEW)
+    db.catch_up(timeout=LONG)
+    db.sql("ALTER SOURCE b COPY accounts")
+    many = {number: account(number, number) for number in range(500)}
+    _servers["b"].commit({"accounts": {**many}})
+    db.catch_up(timeout=LONG)
+    db.store.base.trim("log", db.store.base.end()["log"])
+    rows_in = db.state().filled[db.state().table("b.accounts").id].table
+    db.close()
+    damage(tmp_path / "db", rows_in)
+    told = salvage(tmp_path / "db", really=True)
+    assert {each.table for each in told.lost} == {"table b.accounts"}
+    assert told.views == ("v",)
+    with opened(tmp_path / "db") as again:
+        again.catch_up(timeout=LONG)
+        assert again.sql("SELECT * FROM b.accounts").to_pylist() == list(many.values())
+        assert amounts(again) == {1: 1, 2: 2, 3: 3}
+        assert again.state().filled[again.state().table("b.accounts").id].table != rows_in
+
+
+def damage(path: Path, table: int) -> None:
+    """A byte of a section with rows of a table."""
+    with EmbeddedStore.open(str(path)) as store:
+        (base, *_) = store.places
+        listed = base.environment.read(lambda t: list(run_lists.every(t)))
+        found = [run_lists.decode(d, "") for o, _, d in listed if run_lists.table_of(o) == table]
+    ref = next(ref for runs in found for run in runs for ref in run if not is_small(ref.file))
+    file = path / "base" / ref.file
+    data = bytearray(file.read_bytes())
+    data[ref.offset + ref.size // 2] ^= 1
+    file.write_bytes(data)
+
+
+def test_a_view_over_a_relation_that_has_stopped_is_an_error_and_not_waited_for(
+    db: Database,
+) -> None:
+    db.sql(CREATE.format("b"))
+    db.sql(VIEW)
+    db.catch_up(timeout=LONG)
+    _servers["b"].truncate("accounts")
+    _servers["b"].commit({"accounts": {3: account(3, 30)}})
+    db.catch_up(timeout=LONG)
+    db.sql("CREATE MATERIALIZED VIEW w AS SELECT id, amount FROM b.accounts")
+    with pytest.raises(SourceError, match="ALTER SOURCE b RELOAD accounts builds its views anew"):
+        db.catch_up(timeout=LONG)
+    assert amounts(db) == {1: 10, 2: 20}, "as it was"
+    db.sql("ALTER SOURCE b RELOAD accounts")
+    with pytest.raises(ViewNotReady):
+        rows(db)
+    db.catch_up(timeout=LONG)
+    assert (amounts(db), rows(db, "w")) == ({3: 30}, [account(3, 30)])

@@ -77,13 +77,16 @@ class World:
     def __post_init__(self) -> None:
         self.random = random.Random(self.seed)
         self.source = ScriptedSource(self.server)
-        self.db = Database("memory:")
+        self.db = self.opened()
         self.store = self.db.store
         self.db._runner = LocalRunner(self.store)
         self.base = Crashing(self.store.base)
         self.store.base = self.base  # passes on all but writes
         self.server.commit({"accounts": {1: {"id": 1, "amount": TOTAL}}})
         create_source(self.store, "bank", "scripted", {}, {})
+
+    def opened(self) -> Database:
+        return Database("memory:")
 
     # ---- what the source does
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import fcntl
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -15,6 +17,7 @@ import pytest
 from belvedere.errors import Damaged, Stale, StoreError
 from belvedere.stores.embedded import EmbeddedStore, disk, log, log_file
 from belvedere.stores.embedded.log_ends import ENDS
+from belvedere.stores.embedded.log_file import LogFile
 from belvedere.stores.embedded.log_segments import Segment
 
 
@@ -63,6 +66,47 @@ def test_writers_that_wait_share_one_sync(tmp_path: Path) -> None:
         assert (
             store._log.ends.syncs - before <= 1
         )  # or who recovered what others had appended did it
+
+
+def test_what_a_thread_writes_together_waits_for_the_disk_once(tmp_path: Path) -> None:
+    with EmbeddedStore.open(tmp_path, slots=2) as store:
+        store.base.put_one(5, b"first", b"v", True)
+        before = store._log.ends.syncs
+        with store.base.together():
+            for i in range(50):
+                store.base.put_one(5, b"%d" % i, b"v", True)
+            assert store._log.ends.syncs == before
+            assert store.base.end() == {"log": 1}  # nobody sees what is not durable
+        assert store._log.ends.syncs == before + 1
+        assert len(rows_of(store)) == 51
+
+
+_TRIM = """
+import sys
+from belvedere.stores.embedded import EmbeddedStore
+with EmbeddedStore.open(sys.argv[1]) as store:
+    store.base.trim("log", store.base.end()["log"])
+"""
+
+
+def test_a_store_is_opened_while_others_trim_its_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_file, "FULL", 1000)
+    with EmbeddedStore.open(tmp_path, slots=2) as store:
+        for i in range(50):
+            store.base.put_one(5, b"%d" % i, bytes(100), True)
+    opening, segments = LogFile.open, len(list((tmp_path / "base" / "log").glob("*.log")))
+
+    def trimmed_first(self: LogFile) -> None:
+        if not self._is_open:
+            subprocess.run([sys.executable, "-c", _TRIM, str(tmp_path)], check=True)
+        opening(self)
+
+    monkeypatch.setattr(LogFile, "open", trimmed_first)
+    with EmbeddedStore.open(tmp_path) as store:
+        assert len(rows_of(store)) == 50
+    assert len(list((tmp_path / "base" / "log").glob("*.log"))) < segments
 
 
 _CALLS = ("write", "sync", "truncate", "create", "rename", "unlink", "sync_folder")

@@ -68,10 +68,13 @@ class History:
     def __init__(self, db: Database, seed: random.Random) -> None:
         self.db, self._seed = db, seed
         self.rows: dict[int, int] = {}
-        self.maybe: dict[int, int] = {}
+        self._is_together = False
+        self.maybe: list[dict[int, int]] = []  # one of these, if not what was acknowledged
 
     def step(self) -> None:
-        self._seed.choice([self.put, self.put, self.put, self.put_many, self.maintain, self.trim])()
+        self._seed.choice(
+            [self.put, self.put, self.put, self.put_many, self.together, self.maintain, self.trim]
+        )()
 
     def put(self) -> None:
         self._write(1)
@@ -81,9 +84,22 @@ class History:
 
     def _write(self, count: int) -> None:
         rows = {self._seed.randrange(500): self._seed.randrange(5) for _ in range(count)}
-        self.maybe = self.rows | rows
+        self.maybe.append((self.maybe or [self.rows])[-1] | rows)
         self.db.table("t").put_many([{"id": i, "v": v} for i, v in rows.items()])
-        self.rows = self.maybe
+        if not self._is_together:
+            self._acknowledge()
+
+    def together(self) -> None:
+        """Transactions that are durable when all of them are written."""
+        self._is_together = True
+        with self.db.store.base.together():
+            for _ in range(self._seed.choice([1, 3, 20])):
+                self._write(self._seed.choice([1, 30]))
+        self._is_together = False
+        self._acknowledge()
+
+    def _acknowledge(self) -> None:
+        self.rows, self.maybe = self.maybe[-1], []
 
     def go_on(self) -> NoReturn:
         while True:
@@ -111,7 +127,7 @@ def test_what_was_acknowledged_outlives_a_loss_of_power(
             LosingDisk(path, seed, seed.randrange(150), left).install(patch)
             with opened(path) as db:
                 history = History(db, seed)
-                history.rows = history.maybe = known
+                history.rows = known
                 with pytest.raises(PowerLost):
                     history.go_on()
         known = check(left, history)
@@ -122,7 +138,7 @@ def check(path: Path, history: History) -> dict[int, int]:
     with opened(path) as db:
         lease.clear(db.store)  # who had it is this process, which lives on here
         found = rows_of(db)
-        assert found in (history.rows, history.maybe)
+        assert found in (history.rows, *history.maybe)
         for _ in range(2):
             db.catch_up()
             kept = Counter(tuple(row.items()) for row in db.view("w").scan())

@@ -8,6 +8,7 @@ rows as dictionaries; COPY and SELECT give rows. It keeps nothing.
 from __future__ import annotations
 
 import importlib.util
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -39,7 +40,7 @@ def missing() -> str:
     return missing_mariadb()
 
 
-class Users:
+class Users(ABC):
     """Those who write at a server, with one connection; each statement is a transaction."""
 
     kind = ""
@@ -49,29 +50,30 @@ class Users:
         self.address = server.address
         self.connection = self._connect()
 
-    def _connect(self) -> Any:
-        raise NotImplementedError
+    @abstractmethod
+    def _connect(self) -> Any: ...
 
-    def run(self, statement: str) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def run(self, statement: str) -> None: ...
 
-    def rows(self, statement: str) -> list[tuple[Any, ...]]:
-        raise NotImplementedError
+    @abstractmethod
+    def rows(self, statement: str) -> list[tuple[Any, ...]]: ...
 
+    @abstractmethod
     def mark(self) -> None:
         """Where the bare client will read the log from."""
-        raise NotImplementedError
 
+    @abstractmethod
     def read_log(self, changes: int) -> None:
         """By the bare client, from the mark on, until so many rows of `r` were changed."""
-        raise NotImplementedError
 
+    @abstractmethod
     def forget(self) -> None:
         """The mark."""
 
+    @abstractmethod
     def read_table(self, table: str) -> int:
         """By the bare client; the number of rows, or of bytes."""
-        raise NotImplementedError
 
     def create(self, table: str, rows: int) -> None:
         self.run(_TABLE.format(table))
@@ -205,6 +207,9 @@ class MariaDBUsers(Users):
         while found < changes:
             found += len(stream.fetchone().rows)
         stream.close()
+
+    def forget(self) -> None:
+        """A mark is a place in a log that the server keeps anyhow."""
 
     def read_table(self, table: str) -> int:
         from pymysql.cursors import SSCursor

@@ -33,7 +33,7 @@ class FileSource:
 
     def describe(self, name: str) -> Relation:
         self._check_name(name)
-        return Relation(name, schema_of(self._options, look(self._options)))
+        return Relation(name, schema_of(self._options, look(self._options)), needs_copy=True)
 
     def _check_name(self, name: str) -> None:
         if name != self._options.relation:

@@ -29,7 +29,7 @@ from belvedere.sources.postgres.stream import Stream
 
 _LOG = ord("w")
 _BATCH_BYTES, _BATCH_ROWS = 16 << 20, 50_000
-_ASK_SECONDS = 0.5
+_ASK_SECONDS = 0.1
 
 Resolve = Callable[[int, int], Wire]
 

@@ -13,6 +13,7 @@ import shutil
 import signal
 import socket
 import subprocess
+from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -59,7 +60,7 @@ class _Process:
     port: int
 
 
-class Server:
+class Server(ABC):
     """A server in a directory, running or not. The kinds say what is run, and when it is ready."""
 
     kind = ""
@@ -70,15 +71,15 @@ class Server:
         self._file = self.directory / "server.json"
         self._password = self.directory / "password"
 
+    @abstractmethod
     def _initialise(self) -> None:
         """Make an empty database in `data`, with our user."""
-        raise NotImplementedError
 
-    def _command(self, port: int) -> list[str]:
-        raise NotImplementedError
+    @abstractmethod
+    def _command(self, port: int) -> list[str]: ...
 
-    def _is_ready(self, port: int) -> bool:
-        raise NotImplementedError
+    @abstractmethod
+    def _is_ready(self, port: int) -> bool: ...
 
     def _may_try_again(self, said: str) -> bool:
         """Whether a start that has failed with these words would succeed a little later."""

@@ -18,12 +18,16 @@ class Operations:
     """What a transaction does to one base table, in this order; a NULL value deletes.
 
     A key may occur several times. With `before_images` the rows before are logged too.
+
+    With `before`, the rows before as somebody else tells them, they only *pass*: they are logged
+    with these, and the table has no rows of them. All operations on such a table pass.
     """
 
     table: TableId
     keys: pa.BinaryArray
     values: pa.BinaryArray
     before_images: bool
+    before: pa.BinaryArray | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +69,8 @@ class LogBlock:
     `position` is the position of the first operation, `position + len(keys)` that of the next
     block. Operations on one row stand in the order in which they happened. `values` is NULL for a
     delete. `before` is the row before the operation, NULL where there was none; it is None as a
-    whole if the table is written without before-images.
+    whole if the table is written without before-images. `passes`: it is what the writer has said,
+    and the operations are no rows of the table.
 
     A foreign table (`Mapping`) has `cells`: what its operations did, and `values` are all NULL.
     Cells stand in the order in which they were written: `operation` (a number in `keys`), `family`
@@ -86,6 +91,7 @@ class LogBlock:
     before: pa.BinaryArray | None
     is_last: bool = True
     cells: pa.RecordBatch | None = None
+    passes: bool = False
 
     @property
     def end(self) -> Position:
@@ -167,7 +173,7 @@ class BaseTables(Protocol):
         be cheap beside writing: other writers wait for it.
 
         A store without `Capabilities.transactions` refuses more than one table, and all that is
-        expected.
+        expected; one without `Capabilities.passing` is not given operations that pass.
         """
 
     def put_one(
@@ -179,6 +185,11 @@ class BaseTables(Protocol):
         expected: Sequence[Expected] = (),
     ) -> Vector:
         """The same for one operation, made for latency."""
+
+    def together(self) -> AbstractContextManager[None]:
+        """Transactions that this thread writes inside stay each by itself, but are durable, and
+        seen in snapshots, at its end: a store that waits for a disk waits once.
+        """
 
     def snapshot(self) -> AbstractContextManager[BaseSnapshot]: ...
 

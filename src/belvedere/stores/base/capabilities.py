@@ -22,6 +22,8 @@ class Capabilities:
     `transactions`: a write may span tables, and no epoch divides it; rows that were read before are
     compared in it.
 
+    `passing`: operations may pass, without becoming rows (`Operations.before`).
+
     `shared`: other processes can open it by its URL, so Spark's workers can run epochs.
     """
 
@@ -30,4 +32,5 @@ class Capabilities:
     owns_base_tables: bool = True
     conditional_writes: bool = True
     transactions: bool = True
+    passing: bool = True
     shared: bool = True

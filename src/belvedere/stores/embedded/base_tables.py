@@ -201,6 +201,9 @@ class EmbeddedBase:
 
         return self._compared(expected, write)
 
+    def together(self) -> AbstractContextManager[None]:
+        return self._file.together()
+
     def _write(self, value: bytes, rows: int, check: Callable[[Position], None]) -> Vector:
         """Rows of dropped tables make room for new ones, if there is no other."""
         self._written += rows
@@ -409,20 +412,24 @@ class _Part:
         table, keys, values = operations.table, operations.keys, operations.values
         records.check_columns(keys, values)
         records.check_not_null(keys)
+        if operations.before is not None:
+            records.check_columns(keys, operations.before)
+            block = _log_block(table, now, keys, values, operations.before, passes=True)
+            return cls(table, len(keys), block if len(keys) else b"")
         if len(keys) == 1:
             row = keys[0].as_py(), values[0].as_py()
             return cls(table, 1, blocks.encode_one(table, now, row))
         return cls(table, len(keys), _log_block(table, now, keys, values) if len(keys) else b"")
 
 
-def _log_block(table: TableId, now: float, *columns: pa.BinaryArray) -> bytes:
+def _log_block(table: TableId, now: float, *columns: pa.BinaryArray, passes: bool = False) -> bytes:
     """A block that an epoch can take as a whole."""
     # as Arrow makes of more than 2 GiB
     whole = not any(isinstance(column, pa.ChunkedArray) for column in columns)
     size = sum(column.nbytes for column in columns)
     if len(columns[0]) > 1 and not (whole and size <= _LARGEST_BLOCK):
         raise _too_large(f"{len(columns[0]):,} operations")
-    return blocks.encode(table, now, columns)
+    return blocks.encode(table, now, columns, passes)
 
 
 def _joined(values: Sequence[bytes]) -> bytes:

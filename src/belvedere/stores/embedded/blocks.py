@@ -2,8 +2,8 @@
 
 Log blocks and sections have this form.
 
-    header    table u32, rows u32, time f64, columns u16, bit i set: column i has NULLs u16, zero
-              u32
+    header    table u32, rows u32, time f64, columns u16, bit i set: column i has NULLs u16, 1 for
+              operations that pass, else 0 u32
     column    offsets i32 × (rows + 1), validity bits (only if it has NULLs), data; each padded to 8
               bytes
 
@@ -31,12 +31,15 @@ class Block(NamedTuple):
     table: int
     time: float
     columns: list[pa.BinaryArray]
+    passes: bool = False
 
 
-def encode(table: int, time: float, columns: Sequence[pa.BinaryArray]) -> bytes:
+def encode(
+    table: int, time: float, columns: Sequence[pa.BinaryArray], passes: bool = False
+) -> bytes:
     rows = len(columns[0])
     nulls = sum(1 << i for i, column in enumerate(columns) if column.null_count)
-    parts: list[Any] = [HEADER.pack(table, rows, time, len(columns), nulls, 0)]
+    parts: list[Any] = [HEADER.pack(table, rows, time, len(columns), nulls, passes)]
     for column in columns:
         parts.extend(_column_parts(column, rows))
     return b"".join(parts)
@@ -115,7 +118,7 @@ def _decode(value: bytes) -> Iterator[Block]:
 
 def _decode_at(value: bytes, buffer: pa.Buffer, at: int) -> tuple[Block, int]:
     """The block that begins at a place, and where the next one begins."""
-    table, rows, time, count, nulls, _ = HEADER.unpack_from(value, at)
+    table, rows, time, count, nulls, passes = HEADER.unpack_from(value, at)
     columns = []
     end = at + HEADER.size
     for offsets, validity, data, size in _layout(value, rows, count, nulls, at):
@@ -124,7 +127,7 @@ def _decode_at(value: bytes, buffer: pa.Buffer, at: int) -> tuple[Block, int]:
         buffers = [valid, buffer.slice(offsets, 4 * (rows + 1)), buffer.slice(data, size)]
         columns.append(pa.Array.from_buffers(pa.binary(), rows, buffers))
         columns[-1].validate(full=True)  # Arrow would read what is not there
-    return Block(table, time, columns), end
+    return Block(table, time, columns, passes == 1), end
 
 
 def heads(value: Any) -> Iterator[tuple[int, int, int]]:
@@ -152,6 +155,11 @@ def operations_at(value: bytes, at: int) -> Iterator[tuple[bytes, bytes | None]]
 
 def rows_at(value: Any, at: int) -> int:
     return int(HEADER.unpack_from(value, at)[1])
+
+
+def passes_at(value: Any, at: int) -> bool:
+    """Whether the operations of the block at a place pass."""
+    return int(HEADER.unpack_from(value, at)[5]) == 1
 
 
 def layout_at(value: Any, at: int) -> list[tuple[int, int, int, int]]:

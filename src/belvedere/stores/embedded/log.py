@@ -140,29 +140,32 @@ class Stretch:
         return {table for _, table, _ in blocks.heads(self.value)}
 
     def few(self) -> list[Operation] | None:
-        """Its operations, unless they are many."""
+        """Its operations that are rows of tables, unless there are many."""
         heads = list(blocks.heads(self.value))
         if sum(rows for _, _, rows in heads) > _FEW:
             return None
         return [
             (table, key, value)
             for at, table, _ in heads
+            if not blocks.passes_at(self.value, at)
             for key, value in blocks.operations_at(self.value, at)
         ]
 
     def parts(self) -> dict[TableId, list[tuple[pa.BinaryArray, pa.BinaryArray]]]:
-        """Keys and values by table."""
+        """Keys and values by table, of operations that are rows."""
         found: dict[TableId, list[tuple[pa.BinaryArray, pa.BinaryArray]]] = {}
-        for block in self.blocks():
+        for block in (block for block in self.blocks() if not block.passes):
             found.setdefault(block.table, []).append((block.keys, block.values))
         return found
 
     def blocks(self) -> Iterator[LogBlock]:
         start, decoded = self.low, blocks.decode_all(self.value)
-        for number, (table, time, (keys, values, *images)) in enumerate(decoded, 1):
+        for number, found in enumerate(decoded, 1):
+            keys, values, *images = found.columns
             before = images[0] if images else None
             is_last = number == len(decoded)
-            block = LogBlock(STREAM, start, table, time, keys, values, before, is_last)
+            said = found.table, found.time, keys, values, before, is_last
+            block = LogBlock(STREAM, start, *said, passes=found.passes)
             start = block.end
             yield block
 

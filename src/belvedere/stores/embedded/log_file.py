@@ -48,6 +48,12 @@ _ALL = (1 << 64) - 1
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
+class _Later(threading.local):
+    """Up to where a thread will wait for the disk, if it does not do so at once."""
+
+    end: Position | None = None
+
+
 class LogFile(LogReader):
     """Of one store object. `trimmed` tells the trim point; `check` is called before each write."""
 
@@ -70,6 +76,7 @@ class LogFile(LogReader):
         """Also in a forked child: locks of the parent's descriptors would be its own."""
         self._appending, self._syncing = threading.Lock(), threading.Lock()
         self._looking, self._segments = threading.RLock(), []
+        self._later = _Later()
         self._locks: list[int] = []
         self._holders: list[Holder] = []
 
@@ -198,8 +205,25 @@ class LogFile(LogReader):
             if not rows:
                 return 0
             end = self._append(last, value, rows, catalog)
-        self._wait(end)
+        if self._later.end is None:
+            self._wait(end)
+        else:
+            self._later.end = end
         return end
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """What this thread appends meanwhile is durable at the end, after one wait."""
+        if self._later.end is not None:  # the outer one waits
+            yield
+            return
+        self._later.end = 0
+        try:
+            yield
+        finally:
+            end, self._later.end = self._later.end, None
+            if end:
+                self._wait(end)
 
     def _last(self) -> Segment:
         """The last segment, with all that others have appended."""

@@ -116,9 +116,10 @@ class LogReader:
             raise
         return found
 
-    def check(self, store: str, trimmed: Position) -> None:
+    def check(self, store: str) -> None:
         """Raise unless the log is of this store, and has all from the trim point on."""
         self.open()
+        trimmed = self._trimmed()  # not before: others trim meanwhile
         with self._looking:
             for segment in self._segments:
                 if segment.store != store:

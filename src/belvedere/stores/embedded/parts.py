@@ -110,7 +110,7 @@ def _check_log(
 ) -> None:
     """Its clock is its end, and its records say what catalog their writers have seen."""
     base = others[0]
-    file.check(store, base.read(log.trim_point))
+    file.check(store)
     _, seen = file.last()
     now, known = catalog.read(lambda transaction: (transaction.id(), noted(transaction)))
     if seen > now:

@@ -138,6 +138,8 @@ def reading(place: BasePlace, slots: int) -> Read:
     def read(low: Position, high: Position) -> list[Logged]:
         found: dict[TableId, list[Batch]] = {}
         for block in log.read(place.log, low, high):
+            if block.passes:
+                continue  # they are rows of nobody
             found.setdefault(block.table, []).append((block.keys, block.values))
         return [_with_slots(table, runs.joined(parts), slots) for table, parts in found.items()]
 

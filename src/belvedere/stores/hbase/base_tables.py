@@ -332,6 +332,9 @@ class HBaseBase:
         keys, values = pa.array([key], pa.binary()), pa.array([value], pa.binary())
         return self.write_all([Operations(table, keys, values, before_images)], expected=expected)
 
+    def together(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
     def snapshot(self) -> AbstractContextManager[BaseSnapshot]:
         return nullcontext(RowsNow(self.rows_of))
 

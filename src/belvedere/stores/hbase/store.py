@@ -59,6 +59,7 @@ class HBaseStore:
             owns_base_tables=False,
             conditional_writes=False,
             transactions=False,
+            passing=False,
         )
         cells = client.cells(f"{address.namespace}:{_CATALOG}")
         self._entries = HBaseCatalog(cells)

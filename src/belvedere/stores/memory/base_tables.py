@@ -178,8 +178,13 @@ class MemoryBase:
                 raise RowConflict(row.table, row.key)
 
     def _apply(self, rows: Rows, part: Operations) -> dict[str, list[Operation]]:
-        """Do the operations; returns them by stream."""
+        """Do the operations; returns them by stream. Those that pass change nothing."""
         done: dict[str, list[Operation]] = {}
+        if part.before is not None:
+            columns = part.keys.to_pylist(), part.values.to_pylist(), part.before.to_pylist()
+            for operation in zip(*columns, strict=True):
+                done.setdefault(self._stream(part.table, operation[0]), []).append(operation)
+            return done
         for key, value in zip(part.keys.to_pylist(), part.values.to_pylist(), strict=True):
             stream = self._stream(part.table, key)
             done.setdefault(stream, []).append((key, value, rows.get(key)))
@@ -193,16 +198,16 @@ class MemoryBase:
         """Log one transaction; returns the position after it."""
         log, now = self._logs[stream], self._clock()
         for number, (part, done) in enumerate(parts, 1):
+            passes = part.before is not None
             log.undo += [
                 (position, part.table, key, old)
                 for position, (key, _, old) in enumerate(done, log.end)
+                if not passes
             ]
             keys, values, before = (binary(list(column)) for column in zip(*done, strict=True))
-            images = before if part.before_images and not self._has_history else None
-            is_last = number == len(parts)
-            log.blocks.append(
-                LogBlock(stream, log.end, part.table, now, keys, values, images, is_last)
-            )
+            is_told = passes or (part.before_images and not self._has_history)
+            said = keys, values, before if is_told else None, number == len(parts)
+            log.blocks.append(LogBlock(stream, log.end, part.table, now, *said, passes=passes))
         for part, _ in parts:
             self._table_end[part.table] = self._end_of(part.table).merge({stream: log.end})
         return log.end
@@ -217,6 +222,9 @@ class MemoryBase:
     ) -> Vector:
         only = Operations(table, binary([key]), binary([value]), before_images)
         return self.write_all([only], expected=expected)
+
+    def together(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def snapshot(self) -> AbstractContextManager[MemorySnapshot]:
         self._point("base snapshot")
@@ -333,7 +341,8 @@ def _check_size(blocks: Iterable[tuple[Operations, list[Operation]]], has_histor
     count = size = 0
     for part, done in blocks:
         count += len(done)
-        kept = 3 if part.before_images and not has_history else 2
+        is_told = part.before is not None or (part.before_images and not has_history)
+        kept = 3 if is_told else 2
         size += sum(len(item or b"") for operation in done for item in operation[:kept])
     if count > 1 and size > _LARGEST_WRITE:
         raise TooLarge(f"{count:,} operations are too large for one transaction: write fewer")

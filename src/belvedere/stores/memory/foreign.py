@@ -272,6 +272,9 @@ class ForeignBase:
             cells.append(Cell(family, column.qualifier, kind, now, value or b""))
         return cells
 
+    def together(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
     def snapshot(self) -> AbstractContextManager[ForeignSnapshot]:
         self._point("base snapshot")
         return nullcontext(ForeignSnapshot(self))

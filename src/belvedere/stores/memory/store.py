@@ -64,6 +64,7 @@ class MemoryStore:
             owns_base_tables=not foreign,
             conditional_writes=not foreign,
             transactions=streams == 1 and not foreign,
+            passing=has_history,
             shared=False,
         )
 
