@@ -332,7 +332,7 @@ def refused_targets(folder: Path) -> dict[str, tuple[Path, str]]:
     (folder / "a file").write_text("mine")
     return {
         "not empty": (folder / "full", "is not empty"),
-        "a file": (folder / "a file", "cannot be used"),
+        "a file": (folder / "a file", "is a file"),
         "the store": (folder / "shop", "inside of, a database"),
         "inside": (folder / "shop" / "base" / "b", "inside of, a database"),
         "around": (folder, "is inside of"),
