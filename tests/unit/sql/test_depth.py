@@ -153,7 +153,7 @@ def test_planning_twice_as_many_full_joins_is_less_than_four_times_the_work() ->
         return calls_of_planning(f"SELECT id FROM orders o{joins}")
 
     calls(2)
-    assert calls(80) < 3.5 * calls(40)
+    assert calls(80) < 4 * calls(40)  # 3.2 alone, 3.8 behind tests that have filled caches
 
 
 def test_a_refusal_names_a_function_as_the_user_wrote_it(db: belvedere.Database) -> None:
