@@ -47,8 +47,12 @@ class SourceDefinition:
 
     def is_kept(self, relation: str) -> bool:
         """Whether a relation is kept from the beginning."""
-        named = {name.strip().lower() for name in self.options.get(COPY, "").split(",")}
-        return "*" in named or relation.lower() in named
+        return "*" in self.copied or relation.lower() in self.copied
+
+    @property
+    def copied(self) -> list[str]:
+        """The names of option `copy`, in lower case."""
+        return [name.strip().lower() for name in self.options.get(COPY, "").split(",")]
 
     @property
     def transactions(self) -> str:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from belvedere.catalog.definitions import Followed, TableDefinition
 from belvedere.catalog.filling import keep_rows
-from belvedere.catalog.source_definition import TRANSACTIONS, SecretPlace, SourceDefinition
+from belvedere.catalog.source_definition import COPY, TRANSACTIONS, SecretPlace, SourceDefinition
 from belvedere.catalog.sources import (
     ask_reload,
     begin_drop_source,
@@ -104,9 +104,15 @@ def _try(definition: SourceDefinition) -> None:
     """Options that are wrong are said at once."""
     source = connect(definition)
     try:
-        source.relations()
+        offered = {name.lower() for name in source.relations()}
     finally:
         source.close()
+    for name in definition.copied if COPY in definition.options else []:
+        if name != "*" and name not in offered:
+            raise SqlError(
+                f"{COPY}: the source has no relation '{name}' that can be followed: name those to"
+                " be kept, with commas, or * for all"
+            )
 
 
 def _options(words: _Words) -> tuple[dict[str, str], dict[str, SecretPlace]]:

@@ -461,6 +461,13 @@ def test_the_option_copy_names_relations(db: Database) -> None:
     assert "copy = 'savings'" in str(db.sql("SHOW CREATE SOURCE c"))
 
 
+@pytest.mark.parametrize("copy", ["", "nothing", "savings, nothing", "savings,,accounts"])
+def test_the_option_copy_names_no_others(db: Database, copy: str) -> None:
+    with pytest.raises(SqlError, match=r"no relation '(nothing)?' that can be followed"):
+        db.sql(f"CREATE SOURCE b TYPE scripted OPTIONS (server = 'b', copy = '{copy}')")
+    assert db.sql("SHOW SOURCES").to_pylist() == []
+
+
 def test_a_store_that_lets_nothing_pass_keeps_relations(db: Database) -> None:
     able: Any = db.store
     able.capabilities = replace(db.store.capabilities, passing=False)
