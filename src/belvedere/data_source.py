@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -55,7 +54,7 @@ from belvedere.readers.keyed import keyed_of, read_slot, readable_view
 from belvedere.spark.frames import spark_schema
 from belvedere.spark.pushdown import ranges_of_filters
 from belvedere.stores.base import Store
-from belvedere.stores.registry import exists, open_store
+from belvedere.stores.registry import exists, open_shared
 from belvedere.types import Epoch, Schema, Vector
 
 _HOLD = 3600.0  # seconds for which the cut of a read is held
@@ -67,12 +66,10 @@ _OPTIONS = {
 }
 
 
-@lru_cache(maxsize=16)
 def _store(url: str) -> Store:
-    """One per process and database; a worker runs many tasks."""
     if not exists(url):
         raise StoreError(f"there is no database at {url}: give option('db', PATH) its path")
-    return open_store(url)
+    return open_shared(url)
 
 
 class BelvedereSource(DataSource):

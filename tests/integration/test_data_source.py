@@ -4,6 +4,7 @@ also if its driver is killed.
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from collections import Counter
 from functools import partial
@@ -92,6 +93,17 @@ def test_what_spark_reads_is_what_readers_see(
         read("v", speed="high")
     with pytest.raises(AnalysisException, match="there is no table or view nothing"):
         read("nothing")
+
+
+def test_a_database_that_was_made_anew_is_another_one(spark: SparkSession, tmp_path: Path) -> None:
+    for number in range(2):
+        shutil.rmtree(tmp_path / "shop", ignore_errors=True)
+        with belvedere.open(tmp_path / "shop", slots=2) as db:
+            db.sql(f"CREATE TABLE t{number} (id INT, PRIMARY KEY (id))")
+            db.table(f"t{number}").put_many([{"id": i} for i in range(number + 1)])
+            db.catch_up()
+        read = spark.read.format("belvedere").option("db", str(tmp_path / "shop"))
+        assert read.load(f"t{number}").count() == number + 1
 
 
 def test_a_stream_is_written_into_a_table(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from belvedere.errors import StoreError
@@ -83,6 +84,23 @@ def open_store(url: str, **options: Any) -> Store:
     """Open the store at a path or URL; options are those of the store's constructor."""
     plugin, rest = _found(url)
     return plugin.open(rest, **options)
+
+
+def open_shared(url: str) -> Store:
+    """The store of this process at a path or URL, opened when it is first asked for: for workers
+    that run many tasks. A directory that was removed and made anew is another store.
+    """
+    path = embedded_path(url)
+    if path is None:
+        return _open_once(url)
+    from belvedere.stores.embedded import open_cached
+
+    return open_cached(path)
+
+
+@lru_cache(maxsize=16)
+def _open_once(url: str) -> Store:
+    return open_store(url)
 
 
 def exists(url: str) -> bool:
