@@ -222,6 +222,18 @@ def run_of(rows: int) -> RunRef:
     return (Ref("f", 0, 0, rows, b""),)
 
 
+@given(st.lists(st.sampled_from([1_000, 50_000, 2_000_000]), max_size=100))
+def test_an_epoch_rewrites_no_large_run_while_merging_is_behind(sizes: list[int]) -> None:
+    """Nobody merges beside it. Only one that would make far too many runs rewrites a large one."""
+    table: list[RunRef] = []
+    for rows in sizes:
+        taken = merging.joins(rows, table)
+        whole = rows + sum(map(merging.rows_of, table[:taken]))
+        assert taken == 0 or whole <= merging.INLINE_ROWS or len(table) == merging.MOST_EVER
+        table[:taken] = [run_of(whole)]
+        assert len(table) <= merging.MOST_EVER
+
+
 @given(st.lists(st.integers(1, 5_000_000), max_size=300))
 def test_runs_stay_few_and_records_are_not_written_often(sizes: list[int]) -> None:
     """Every epoch writes; what is due is merged meanwhile."""
@@ -232,7 +244,7 @@ def test_runs_stay_few_and_records_are_not_written_often(sizes: list[int]) -> No
         whole = rows + sum(map(merging.rows_of, table[:taken]))
         table[:taken] = [run_of(whole)]
         written_rows += whole
-        assert len(table) <= merging.MOST_RUNS
+        assert len(table) <= merging.MOST_EVER
         while chosen := merging.due(table):
             whole = sum(map(merging.rows_of, table[chosen.start : chosen.stop]))
             table[chosen.start : chosen.stop] = [run_of(whole)]

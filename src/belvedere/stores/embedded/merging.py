@@ -21,8 +21,9 @@ from belvedere.types import Epoch
 
 RATIO = 3  # a run is merged with the one behind it unless that has so many times its rows
 LAST_RATIO = 1  # the same before the last and largest run, which is the dearest to write again
-MOST_RUNS = 8  # however large: an epoch that would make more of them merges some itself
-INLINE_ROWS = 1 << 17  # a commit does not merge more than that, unless there are too many runs
+MOST_RUNS = 8  # an epoch that would make more of them merges small ones itself
+MOST_EVER = 16  # and large ones too: after many large epochs merging beside them is behind
+INLINE_ROWS = 1 << 17  # a commit does not merge more than that, unless there are far too many runs
 _BATCH, _BATCH_BYTES = 1 << 18, 256 << 20  # that are merged at once
 
 
@@ -35,9 +36,9 @@ def joins(new: int, runs: Sequence[RunRef]) -> int:
     taken, rows = 0, new
     while taken < len(runs):
         following = rows_of(runs[taken])
-        too_many = len(runs) - taken + 1 > MOST_RUNS
-        small = rows + following <= INLINE_ROWS and _is_due(rows, runs, taken)
-        if not (small or too_many):
+        left = len(runs) - taken + 1
+        is_wanted = left > MOST_RUNS or _is_due(rows, runs, taken)
+        if not (left > MOST_EVER or (is_wanted and rows + following <= INLINE_ROWS)):
             break
         taken, rows = taken + 1, rows + following
     return taken
