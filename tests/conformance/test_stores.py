@@ -57,6 +57,15 @@ def slot_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store
     made.close()
 
 
+@pytest.fixture(params=["memory", "embedded"])
+def passing_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+    """A store that is given operations that pass."""
+    made = opened(request.param, tmp_path)
+    assert made.capabilities.passing
+    yield made
+    made.close()
+
+
 def collect(store: Store, keep: int) -> None:
     """As a coordinator does it: the floor rises first."""
     floor = int(store.catalog.get_one(FLOOR) or b"0")
@@ -489,9 +498,10 @@ def passing(before: dict[bytes, bytes | None], after: dict[bytes, bytes | None])
     return Operations(TABLE, binary(*keys), values[0], True, values[1])
 
 
-def test_operations_that_pass_are_logged_as_they_are_told_and_are_no_rows(store: Store) -> None:
-    if not store.capabilities.passing:
-        pytest.skip("this store is not given operations that pass")
+def test_operations_that_pass_are_logged_as_they_are_told_and_are_no_rows(
+    passing_store: Store,
+) -> None:
+    store = passing_store
     start = apply(store, [(b"o", b"0")], table=OTHER)
     told = passing({b"a": None, b"b": b"old"}, {b"a": b"new", b"b": None})
     beside = Operations(OTHER, binary(b"o", b"p"), binary(b"1", b"2"), True)
@@ -509,11 +519,11 @@ def test_operations_that_pass_are_logged_as_they_are_told_and_are_no_rows(store:
 
 @pytest.mark.parametrize("rows", [1, 50, 5000])
 def test_what_passes_leaves_nothing_in_reads_of_the_past_and_behind_a_trim(
-    store: Store, rows: int
+    passing_store: Store, rows: int
 ) -> None:
     """Few and many operations wait in different ways until they are settled."""
-    if not store.capabilities.passing or store.history is None:
-        pytest.skip("this store is not given operations that pass")
+    store = passing_store
+    assert store.history is not None
     keys = [b"%06d" % number for number in range(rows)]
     for written in range(3):
         value = b"%d" % written
@@ -531,9 +541,10 @@ def test_what_passes_leaves_nothing_in_reads_of_the_past_and_behind_a_trim(
     assert store.base.count(OTHER) == rows
 
 
-def test_a_conflict_is_seen_of_operations_that_pass(store: Store) -> None:
-    if not store.capabilities.passing:
-        pytest.skip("this store is not given operations that pass")
+def test_a_conflict_is_seen_of_operations_that_pass(
+    passing_store: Store,
+) -> None:
+    store = passing_store
     known = store.base.end()
     store.base.write_all([passing({b"a": None}, {b"a": b"1"})], known)
     with pytest.raises(Conflict):
